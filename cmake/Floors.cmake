@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# Each folder below src/ is a floor of docs/architecture.md and becomes one OBJECT library, tutti_<folder>. The library `tutti` gathers
+# them; a test links only those up to its own floor, so that a call upwards doesn't link.
+
+# From the lowest floor to the highest.
+set(TUTTI_FLOORS core backend device kernels tensor autograd comm ops nn optim amp data io models metrics profiler parallel)
+
+include(CheckCXXCompilerFlag)
+set(TUTTI_BASELINE_FLAGS "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(TUTTI_BASELINE_FLAGS -march=x86-64-v2)
+endif()
+
+# What all of Tutti's own translation units are compiled with and see.
+add_library(tutti_internal INTERFACE)
+target_compile_features(tutti_internal INTERFACE cxx_std_20)
+target_include_directories(tutti_internal INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(tutti_internal SYSTEM INTERFACE "${RANDOM123_INCLUDE_DIR}" "${XXHASH_INCLUDE_DIR}")
+target_compile_definitions(tutti_internal INTERFACE
+  $<$<BOOL:${TUTTI_THREADS_STD}>:TUTTI_PARALLEL_STD_THREAD>
+  $<$<BOOL:${tutti_WITH_MPI}>:TUTTI_WITH_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX>)
+target_link_libraries(tutti_internal INTERFACE
+  tutti_warnings tutti_sanitizers Threads::Threads OpenMP::OpenMP_CXX tutti::dnnl tutti::hwloc fmt::fmt ZLIB::ZLIB
+  nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+if(tutti_WITH_MPI)
+  target_link_libraries(tutti_internal INTERFACE MPI::MPI_C)
+endif()
+
+# tutti_add_objects(<target>): an empty OBJECT library of the current floor.
+function(tutti_add_objects target floor)
+  add_library(${target} OBJECT)
+  target_link_libraries(${target} PRIVATE tutti_internal)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON)
+  set_property(GLOBAL APPEND PROPERTY TUTTI_OBJECTS_${floor} ${target})
+endfunction()
+
+# The floor whose CMakeLists.txt, or that of a folder in it, is being read.
+function(tutti_current_floor result)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}/src" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(REGEX REPLACE "/.*" "" floor "${folder}")
+  set(${result} "${floor}" PARENT_SCOPE)
+endfunction()
+
+# tutti_sources(<file>...): adds files, relative to the current folder, to the current floor.
+function(tutti_sources)
+  tutti_current_floor(floor)
+  if(NOT TARGET tutti_${floor})
+    tutti_add_objects(tutti_${floor} ${floor})
+    target_compile_options(tutti_${floor} PRIVATE ${TUTTI_BASELINE_FLAGS})
+  endif()
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
+  target_sources(tutti_${floor} PRIVATE ${files})
+endfunction()
+
+# tutti_isa_sources(<file>...): compiles files once for each instruction set, with TUTTI_ISA defined as v2, v3 or v4. The maths flags let
+# GCC vectorise calls of libm and keep infinities and NaN exact, which -ffast-math would not.
+function(tutti_isa_sources)
+  tutti_current_floor(floor)
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
+  foreach(level v2 v3 v4)
+    set(target tutti_${floor}_${level})
+    if(NOT TARGET ${target})
+      tutti_add_objects(${target} ${floor})
+      target_compile_definitions(${target} PRIVATE TUTTI_ISA=${level})
+      target_compile_options(${target} PRIVATE -O3 -fno-math-errno -fno-trapping-math)
+      if(TUTTI_BASELINE_FLAGS)
+        target_compile_options(${target} PRIVATE -march=x86-64-${level})
+      endif()
+    endif()
+    target_sources(${target} PRIVATE ${files})
+  endforeach()
+endfunction()
+
+# tutti_gather_floors(): makes the library `tutti` of all floors.
+function(tutti_gather_floors)
+  set(objects "")
+  foreach(floor IN LISTS TUTTI_FLOORS)
+    get_property(floor_objects GLOBAL PROPERTY TUTTI_OBJECTS_${floor})
+    foreach(target IN LISTS floor_objects)
+      list(APPEND objects $<TARGET_OBJECTS:${target}>)
+    endforeach()
+  endforeach()
+  add_library(tutti ${objects})
+  add_library(tutti::tutti ALIAS tutti)
+  target_compile_features(tutti PUBLIC cxx_std_20)
+  target_include_directories(tutti PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(tutti PRIVATE
+    $<BUILD_INTERFACE:tutti_sanitizers> Threads::Threads OpenMP::OpenMP_CXX tutti::dnnl tutti::hwloc fmt::fmt ZLIB::ZLIB ${CMAKE_DL_LIBS})
+  if(tutti_WITH_MPI)
+    target_link_libraries(tutti PRIVATE MPI::MPI_C)
+  endif()
+  set_target_properties(tutti PROPERTIES
+    LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endfunction()
