@@ -5,7 +5,6 @@
 # From the lowest floor to the highest.
 set(TUTTI_FLOORS core backend device kernels tensor autograd comm ops nn optim amp data io models metrics profiler parallel)
 
-include(CheckCXXCompilerFlag)
 set(TUTTI_BASELINE_FLAGS "")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(TUTTI_BASELINE_FLAGS -march=x86-64-v2)
@@ -26,7 +25,7 @@ if(tutti_WITH_MPI)
   target_link_libraries(tutti_internal INTERFACE MPI::MPI_C)
 endif()
 
-# tutti_add_objects(<target>): an empty OBJECT library of the current floor.
+# tutti_add_objects(<target> <floor>): an empty OBJECT library that belongs to a floor.
 function(tutti_add_objects target floor)
   add_library(${target} OBJECT)
   target_link_libraries(${target} PRIVATE tutti_internal)
@@ -92,5 +91,20 @@ function(tutti_gather_floors)
     target_link_libraries(tutti PRIVATE MPI::MPI_C)
   endif()
   set_target_properties(tutti PROPERTIES
-    LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/tutti.map")
+  get_target_property(type tutti TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(tutti PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/tutti.map")
+    if(NOT TUTTI_SANITIZE)
+      target_link_options(tutti PRIVATE "LINKER:--no-undefined")
+    endif()
+  endif()
+endfunction()
+
+# tutti_program(<file>...): the command-line program `tutti`, which uses the library as its users do.
+function(tutti_program)
+  add_executable(tutti_cli ${ARGN})
+  set_target_properties(tutti_cli PROPERTIES OUTPUT_NAME tutti CXX_EXTENSIONS OFF)
+  target_link_libraries(tutti_cli PRIVATE tutti::tutti tutti_warnings tutti_sanitizers CLI11::CLI11)
 endfunction()

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every option of the build. What serves only Tutti's own developers is off when another project adds this one.
 
-option(BUILD_SHARED_LIBS "Build libtutti as a shared library" OFF)
+if(PROJECT_IS_TOP_LEVEL)
+  # A parent project decides for itself; its BUILD_SHARED_LIBS is honoured as it is.
+  option(BUILD_SHARED_LIBS "Build libtutti as a shared library" OFF)
+endif()
 option(TUTTI_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_BUILD_EXAMPLES "Build the example trainers" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_BUILD_CLI "Build the command-line program tutti" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_INSTALL "Generate the install rules" ${PROJECT_IS_TOP_LEVEL})
+option(TUTTI_USE_CCACHE "Compile through ccache where it is installed" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_WERROR "Treat warnings in Tutti's own files as errors" OFF)
 option(TUTTI_THREADS_STD "Run parallel_for on std::thread in place of OpenMP (for ThreadSanitizer)" OFF)
 set(TUTTI_WITH_MPI AUTO CACHE STRING "Build the MPI backend: AUTO (when MPI is found), ON or OFF")
@@ -19,4 +23,11 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
   endif()
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+if(TUTTI_USE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(TUTTI_CCACHE_PROGRAM ccache)
+  mark_as_advanced(TUTTI_CCACHE_PROGRAM)
+  if(TUTTI_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${TUTTI_CCACHE_PROGRAM}")
+  endif()
 endif()

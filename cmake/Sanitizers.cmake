@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+# TUTTI_SANITIZE: flags for Tutti's own targets, and the environment of their tests.
 
+set(TUTTI_TEST_ENVIRONMENT "")
+set(TUTTI_MPI_TEST_ENVIRONMENT "")
 add_library(tutti_sanitizers INTERFACE)
 if(TUTTI_SANITIZE)
   if("address" IN_LIST TUTTI_SANITIZE AND "thread" IN_LIST TUTTI_SANITIZE)
@@ -15,4 +18,12 @@ if(TUTTI_SANITIZE)
   target_compile_options(tutti_sanitizers INTERFACE
     -fsanitize=${sanitizer_list} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
   target_link_options(tutti_sanitizers INTERFACE -fsanitize=${sanitizer_list})
+
+  set(suppressions "${PROJECT_SOURCE_DIR}/tests/tools/sanitizers")
+  list(APPEND TUTTI_TEST_ENVIRONMENT
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "LSAN_OPTIONS=suppressions='${suppressions}/leak.supp':print_suppressions=0"
+    "TSAN_OPTIONS=suppressions='${suppressions}/thread.supp':halt_on_error=1")
+  # Open MPI's own leaks are recognised by their full stacks only, which the fast unwinder doesn't give.
+  list(APPEND TUTTI_MPI_TEST_ENVIRONMENT "ASAN_OPTIONS=fast_unwind_on_malloc=0")
 endif()

@@ -50,8 +50,9 @@ endfunction()
 
 # tutti_test(<name> FLOOR <floor> SOURCES <file>... [ALSO <floor>...] [LABELS <label>...] [MPI <ranks>...] [TIMEOUT <seconds>])
 #
-# A GoogleTest program that links the floors up to FLOOR, and its ctest entry. Its label is `unit`, with MPI `mpi`; LABELS adds more. With MPI
-# the program runs under mpirun, once for each number of ranks.
+# A GoogleTest program that links the floors up to FLOOR, and its ctest entry. Its labels are its floor and `unit`, with MPI `mpi`; LABELS
+# adds more: `tsan` for what ThreadSanitizer is to see, `slow` for what the sanitizers leave out. With MPI the program runs under mpirun, once for
+# each number of ranks.
 function(tutti_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR;TIMEOUT" "SOURCES;ALSO;LABELS;MPI")
   if(arg_MPI AND NOT tutti_WITH_MPI)
@@ -59,8 +60,9 @@ function(tutti_test name)
   endif()
   tutti_test_executable(${name} FLOOR "${arg_FLOOR}" SOURCES ${arg_SOURCES} ALSO ${arg_ALSO})
   if(arg_MPI)
-    set(labels mpi ${arg_LABELS})
+    set(labels mpi ${arg_FLOOR} ${arg_LABELS})
     set(timeout 60)
+    set(environment ${TUTTI_MPI_TEST_ENVIRONMENT})
     set(tests "")
     foreach(ranks IN LISTS arg_MPI)
       tutti_mpi_command(launcher ${ranks})
@@ -70,8 +72,9 @@ function(tutti_test name)
       list(APPEND tests ${name}_${ranks}_ranks)
     endforeach()
   else()
-    set(labels unit ${arg_LABELS})
+    set(labels unit ${arg_FLOOR} ${arg_LABELS})
     set(timeout 300)
+    set(environment "")
     add_test(NAME ${name} COMMAND ${name})
     set(tests ${name})
   endif()
@@ -80,5 +83,5 @@ function(tutti_test name)
   endif()
   set_tests_properties(${tests} PROPERTIES
     LABELS "${labels}" TIMEOUT ${timeout}
-    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;${TUTTI_TEST_ENVIRONMENT}")
+    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;${TUTTI_TEST_ENVIRONMENT};${environment}")
 endfunction()
