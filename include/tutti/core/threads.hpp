@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The compute threads: how many, and where they run.
+#pragma once
+
+#include "tutti/core/export.hpp"
+
+namespace tutti {
+
+/// Number of compute threads of this process. Default: TUTTI_NUM_THREADS, else the cores this process may use divided
+/// by the ranks on this host. Results never depend on it.
+TUTTI_API int get_num_threads() noexcept;
+/// Sets the number of compute threads (at least 1; ValueError otherwise). Call it from the compute thread.
+TUTTI_API void set_num_threads(int count);
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Devices: "cpu", "cuda:0".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tutti/core/export.hpp"
+
+namespace tutti {
+
+enum class DeviceType : std::uint8_t { kCpu, kCuda };
+inline constexpr int kDeviceTypeCount = 2;
+
+/// A place where tensors live and kernels run.
+class Device {
+ public:
+  constexpr Device() noexcept = default;  ///< The CPU.
+  constexpr Device(DeviceType type, int index = 0) noexcept : type_(type), index_(static_cast<std::int16_t>(index)) {}
+  /// "cpu", "cuda" (device 0) or "cuda:N". Throws DeviceError for any other text.
+  TUTTI_API Device(std::string_view text);  // NOLINT: implicit, so that to("cuda:1") reads well
+  Device(const char* text) : Device(std::string_view(text)) {}
+
+  constexpr DeviceType type() const noexcept { return type_; }
+  constexpr int index() const noexcept { return index_; }
+  constexpr bool is_cpu() const noexcept { return type_ == DeviceType::kCpu; }
+  constexpr bool is_cuda() const noexcept { return type_ == DeviceType::kCuda; }
+  friend constexpr bool operator==(Device, Device) noexcept = default;
+
+ private:
+  DeviceType type_ = DeviceType::kCpu;
+  std::int16_t index_ = 0;
+};
+
+/// "cpu" or "cuda:N".
+TUTTI_API std::string to_text(Device device);
+
+/// Number of usable devices of a type: 1 for the CPU; for CUDA 0 where there is no plugin, driver or device (never throws).
+TUTTI_API int device_count(DeviceType type) noexcept;
+/// True if at least one device of the type can be used.
+TUTTI_API bool is_available(DeviceType type) noexcept;
+/// Why is_available(type) is false ("libtutti_cuda.so was not found in ..."); empty if it is true.
+TUTTI_API std::string unavailable_reason(DeviceType type);
+/// Blocks the host until everything that was enqueued on the device has run.
+TUTTI_API void synchronize(Device device);
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on tensors that autograd does not see: views, copies, fills. Floor 6 wraps them into differentiable ops;
+// the engine, the Reducer and optimizers use them as they are.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "backend/backend.h"
+#include "tutti/tensor/factories.hpp"
+#include "tutti/tensor/tensor.hpp"
+
+namespace tutti::raw {
+
+// The C view of a tensor; only the used dims are written.
+void fill_view(tutti_view& view, const Tensor& tensor);
+tutti_view view_of(const Tensor& tensor);
+// Filled as if expanded to `sizes` (stride 0 in broadcast dims).
+void fill_view_broadcast(tutti_view& view, const Tensor& tensor, const Dims& sizes);
+
+int normalize_dim(int dim, int ndim, const char* op);  // -1 -> ndim - 1; IndexError naming op otherwise
+std::uint32_t dim_mask(const Dims& dims, int ndim, const char* op);  // empty: all dims; duplicates throw
+
+Dims contiguous_strides(const Dims& sizes);
+Dims channels_last_strides(const Dims& sizes);
+// Dense and non-overlapping under some order of dims.
+bool is_dense(const Tensor& tensor);
+
+// A new handle onto the same storage. data_offset in elements from the tensor's first element.
+Tensor as_strided(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t data_offset = 0);
+Tensor alias(const Tensor& tensor);  // as_strided with its own sizes and strides
+Tensor view(const Tensor& tensor, const Dims& sizes);
+bool can_view(const Tensor& tensor, const Dims& sizes);
+Dims infer_size(const Dims& sizes, std::int64_t numel);  // resolves one -1
+Tensor select(const Tensor& tensor, int dim, std::int64_t index);
+Tensor slice(const Tensor& tensor, int dim, std::int64_t start, std::int64_t stop, std::int64_t step);
+Tensor transpose(const Tensor& tensor, int dim0, int dim1);
+Tensor permute(const Tensor& tensor, const Dims& dims);
+Tensor expand(const Tensor& tensor, const Dims& sizes);
+Tensor squeeze(const Tensor& tensor);
+Tensor squeeze(const Tensor& tensor, int dim);
+Tensor unsqueeze(const Tensor& tensor, int dim);
+
+void copy(const Tensor& out, const Tensor& in);  // broadcasts, converts; across devices too; does not count a version
+void fill(const Tensor& out, Scalar value);
+Tensor contiguous(const Tensor& tensor, MemoryFormat format = MemoryFormat::kContiguous);
+Tensor to_dtype(const Tensor& tensor, DType dtype);
+Tensor clone(const Tensor& tensor);
+Tensor sum_to_size(const Tensor& tensor, const Dims& sizes);  // undoes a broadcast
+
+// Counts an in-place write.
+inline void bump_version(const Tensor& tensor) {
+  tensor.impl()->storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace tutti::raw
