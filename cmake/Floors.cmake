@@ -16,13 +16,16 @@ target_compile_features(tutti_internal INTERFACE cxx_std_20)
 target_include_directories(tutti_internal INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
 target_include_directories(tutti_internal SYSTEM INTERFACE "${RANDOM123_INCLUDE_DIR}" "${XXHASH_INCLUDE_DIR}")
 target_compile_definitions(tutti_internal INTERFACE
-  $<$<BOOL:${TUTTI_THREADS_STD}>:TUTTI_PARALLEL_STD_THREAD>
-  $<$<BOOL:${tutti_WITH_MPI}>:TUTTI_WITH_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX>)
+  $<$<BOOL:${TUTTI_THREADS_STD}>:TUTTI_PARALLEL_STD_THREAD>)
 target_link_libraries(tutti_internal INTERFACE
   tutti_warnings tutti_sanitizers Threads::Threads OpenMP::OpenMP_CXX tutti::dnnl tutti::hwloc fmt::fmt ZLIB::ZLIB
   nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+
+# What floor comm and the tests see besides: whether there is MPI, and its C interface.
+add_library(tutti_mpi INTERFACE)
 if(tutti_WITH_MPI)
-  target_link_libraries(tutti_internal INTERFACE MPI::MPI_C)
+  target_compile_definitions(tutti_mpi INTERFACE TUTTI_WITH_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(tutti_mpi INTERFACE MPI::MPI_C)
 endif()
 
 # tutti_add_objects(<target> <floor>): an empty OBJECT library that belongs to a floor.
@@ -47,6 +50,9 @@ function(tutti_sources)
   if(NOT TARGET tutti_${floor})
     tutti_add_objects(tutti_${floor} ${floor})
     target_compile_options(tutti_${floor} PRIVATE ${TUTTI_BASELINE_FLAGS})
+    if(floor STREQUAL "comm")
+      target_link_libraries(tutti_${floor} PRIVATE tutti_mpi)
+    endif()
   endif()
   list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
   target_sources(tutti_${floor} PRIVATE ${files})

@@ -30,20 +30,20 @@ function(tutti_test_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR" "SOURCES;ALSO")
   tutti_objects_of(objects "${arg_FLOOR}" ${arg_ALSO})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE tutti_internal ${objects} GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE tutti_internal tutti_mpi ${objects} GTest::gtest GTest::gtest_main)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${name} PRIVATE
     TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TUTTI_GOLDEN_DIR="${PROJECT_SOURCE_DIR}/tests/golden")
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
 endfunction()
 
-# tutti_mpi_command(<result> <ranks>): the launcher in front of a program's path. Ranks that share cores must yield while they wait, and mpirun
-# would bind them all to the same ones.
+# tutti_mpi_command(<result> <ranks>): the launcher in front of a program's path. --oversubscribe alone only permits more ranks than
+# cores. Ranks that do share cores must yield while they wait, and mpirun would bind them all to the same ones.
 function(tutti_mpi_command result ranks)
-  cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
-  set(command ${MPIEXEC_EXECUTABLE} -np ${ranks})
+  cmake_host_system_information(RESULT cores QUERY NUMBER_OF_PHYSICAL_CORES)
+  set(command ${MPIEXEC_EXECUTABLE} -np ${ranks} --oversubscribe)
   if(cores LESS ranks)
-    list(APPEND command --oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+    list(APPEND command --bind-to none --mca mpi_yield_when_idle 1)
   endif()
   set(${result} "${command}" PARENT_SCOPE)
 endfunction()

@@ -33,9 +33,10 @@ case "$stage" in
     root="${XDG_CACHE_HOME:-$HOME/.cache}/tutti/onednn-2023.2.0"
     build_and_test ci build/onednn3 "-DTUTTI_ONEDNN_ROOT=$root" -- -L '^(kernels|ops)$'
     ;;
+  no_mpi) build_and_test ci build/no_mpi -DTUTTI_WITH_MPI=OFF -- -L '^(comm|parallel)$' ;;
   mpi_repeated) ctest --test-dir build/ci --output-on-failure --no-tests=error -L '^mpi$' --repeat until-fail:20 ;;
   *)
-    echo "run.sh: wanted clang, asan, tsan, onednn3 or mpi_repeated, given '$stage'" >&2
+    echo "run.sh: wanted clang, asan, tsan, onednn3, no_mpi or mpi_repeated, given '$stage'" >&2
     exit 2
     ;;
 esac
