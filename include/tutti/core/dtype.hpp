@@ -55,15 +55,25 @@ inline constexpr DType dtype_of = [] {
   static_assert(sizeof(T) == 0, "no tutti dtype for this C++ type");
   return DType::kFloat32;
 }();
-template <> inline constexpr DType dtype_of<double> = DType::kFloat64;
-template <> inline constexpr DType dtype_of<float> = DType::kFloat32;
-template <> inline constexpr DType dtype_of<Half> = DType::kFloat16;
-template <> inline constexpr DType dtype_of<BFloat16> = DType::kBFloat16;
-template <> inline constexpr DType dtype_of<std::int64_t> = DType::kInt64;
-template <> inline constexpr DType dtype_of<std::int32_t> = DType::kInt32;
-template <> inline constexpr DType dtype_of<std::int16_t> = DType::kInt16;
-template <> inline constexpr DType dtype_of<std::int8_t> = DType::kInt8;
-template <> inline constexpr DType dtype_of<std::uint8_t> = DType::kUInt8;
-template <> inline constexpr DType dtype_of<bool> = DType::kBool;
+template <>
+inline constexpr DType dtype_of<double> = DType::kFloat64;
+template <>
+inline constexpr DType dtype_of<float> = DType::kFloat32;
+template <>
+inline constexpr DType dtype_of<Half> = DType::kFloat16;
+template <>
+inline constexpr DType dtype_of<BFloat16> = DType::kBFloat16;
+template <>
+inline constexpr DType dtype_of<std::int64_t> = DType::kInt64;
+template <>
+inline constexpr DType dtype_of<std::int32_t> = DType::kInt32;
+template <>
+inline constexpr DType dtype_of<std::int16_t> = DType::kInt16;
+template <>
+inline constexpr DType dtype_of<std::int8_t> = DType::kInt8;
+template <>
+inline constexpr DType dtype_of<std::uint8_t> = DType::kUInt8;
+template <>
+inline constexpr DType dtype_of<bool> = DType::kBool;
 
 }  // namespace tutti

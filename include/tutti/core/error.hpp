@@ -21,24 +21,26 @@ class TUTTI_API Error : public std::runtime_error {
   ~Error() override;
 };
 
-#define TUTTI_DECLARE_ERROR(Name)                        \
-  class TUTTI_API Name : public Error {                  \
-   public:                                               \
-    explicit Name(const std::string& m) : Error(m) {}    \
-    ~Name() override;                                    \
+#define TUTTI_DECLARE_ERROR(Name)                     \
+  class TUTTI_API Name : public Error {               \
+   public:                                            \
+    explicit Name(const std::string& m) : Error(m) {} \
+    ~Name() override;                                 \
   };
 
-TUTTI_DECLARE_ERROR(ShapeError)    ///< Sizes, strides or dimensions that do not fit.
-TUTTI_DECLARE_ERROR(DTypeError)    ///< A dtype that an operation does not take.
-TUTTI_DECLARE_ERROR(DeviceError)   ///< A device that is missing, or tensors on different devices.
-TUTTI_DECLARE_ERROR(IndexError)    ///< An index or a label out of range.
-TUTTI_DECLARE_ERROR(ValueError)    ///< An argument outside its domain (a NaN learning rate).
-TUTTI_DECLARE_ERROR(AutogradError) ///< Misuse of backward, saved tensors or in-place operations.
-TUTTI_DECLARE_ERROR(ModuleError)   ///< Misuse of a module: two children of one name, a state_dict that does not fit.
-TUTTI_DECLARE_ERROR(CommError)     ///< A collective or a peer failed.
-TUTTI_DECLARE_ERROR(TimeoutError)  ///< A wait passed its deadline; the message names the ranks that are missing.
-TUTTI_DECLARE_ERROR(DataError)     ///< A data file or sample is missing, truncated or malformed.
-TUTTI_DECLARE_ERROR(MemoryError)   ///< Out of memory.
+TUTTI_DECLARE_ERROR(ShapeError)     ///< Sizes, strides or dimensions that do not fit.
+TUTTI_DECLARE_ERROR(DTypeError)     ///< A dtype that an operation does not take.
+TUTTI_DECLARE_ERROR(DeviceError)    ///< A device that is missing, or tensors on different devices.
+TUTTI_DECLARE_ERROR(IndexError)     ///< An index or a label out of range.
+TUTTI_DECLARE_ERROR(ValueError)     ///< An argument outside its domain (a NaN learning rate).
+TUTTI_DECLARE_ERROR(AutogradError)  ///< Misuse of backward, saved tensors or in-place operations.
+TUTTI_DECLARE_ERROR(
+    ModuleError)  ///< Misuse of a module: two children of one name, a state_dict that does not fit.
+TUTTI_DECLARE_ERROR(CommError)  ///< A collective or a peer failed.
+TUTTI_DECLARE_ERROR(
+    TimeoutError)               ///< A wait passed its deadline; the message names the ranks that are missing.
+TUTTI_DECLARE_ERROR(DataError)  ///< A data file or sample is missing, truncated or malformed.
+TUTTI_DECLARE_ERROR(MemoryError)  ///< Out of memory.
 #undef TUTTI_DECLARE_ERROR
 
 namespace detail {
@@ -65,9 +67,12 @@ void append(std::string& text, T part) {
   append(text, static_cast<double>(part));
 }
 
-/// Anything with a to_text(x) found by argument-dependent lookup (DType, Dims, Device) can stand in a message.
+/// Anything with a to_text(x) found by argument-dependent lookup (DType, Dims, Device) can stand in a
+/// message.
 template <class T>
-concept HasToText = requires(const T& part) { { to_text(part) } -> std::convertible_to<std::string>; };
+concept HasToText = requires(const T& part) {
+  { to_text(part) } -> std::convertible_to<std::string>;
+};
 template <HasToText T>
 void append(std::string& text, const T& part) {
   append(text, std::string_view(std::string(to_text(part))));
@@ -94,9 +99,9 @@ template <class E, class... Parts>
 }  // namespace tutti
 
 /// Throws tutti::ErrorKind with the text joined from the remaining arguments unless the condition holds.
-#define TUTTI_CHECK(condition, ErrorKind, ...)                     \
-  do {                                                             \
-    if (!(condition)) [[unlikely]] {                               \
-      ::tutti::detail::fail<::tutti::ErrorKind>(__VA_ARGS__);      \
-    }                                                              \
+#define TUTTI_CHECK(condition, ErrorKind, ...)                \
+  do {                                                        \
+    if (!(condition)) [[unlikely]] {                          \
+      ::tutti::detail::fail<::tutti::ErrorKind>(__VA_ARGS__); \
+    }                                                         \
   } while (false)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// IEEE binary16 and bfloat16 storage types. Conversions from float round to nearest even and keep subnormals,
-/// infinities and NaN. Header only and free of library calls, so that device code can include it.
+/// IEEE binary16 and bfloat16 storage types. Conversions from float round to nearest even and keep
+/// subnormals, infinities and NaN. Header only and free of library calls, so that device code can include it.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,15 @@
 namespace tutti {
 
 namespace detail {
-TUTTI_HOST_DEVICE constexpr std::uint32_t float_bits(float value) { return __builtin_bit_cast(std::uint32_t, value); }
+TUTTI_HOST_DEVICE constexpr std::uint32_t float_bits(float value) {
+  return __builtin_bit_cast(std::uint32_t, value);
+}
 TUTTI_HOST_DEVICE constexpr float bits_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 TUTTI_HOST_DEVICE constexpr std::uint16_t float_to_bfloat16(float value) {
   const std::uint32_t bits = float_bits(value);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);  // quiet NaN
+  if ((bits & 0x7fffffffU) > 0x7f800000U)
+    return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);  // quiet NaN
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
 }
 
@@ -28,9 +31,10 @@ TUTTI_HOST_DEVICE constexpr std::uint16_t float_to_half(float value) {
   const std::uint32_t bits = float_bits(value);
   const std::uint32_t sign = (bits >> 16U) & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U | ((magnitude >> 13U) & 0x3ffU));
+  if (magnitude > 0x7f800000U)
+    return static_cast<std::uint16_t>(sign | 0x7e00U | ((magnitude >> 13U) & 0x3ffU));
   if (magnitude >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds to infinity
-  if (magnitude >= 0x38800000U) {                                                    // normal in binary16
+  if (magnitude >= 0x38800000U) {                                                   // normal in binary16
     const std::uint32_t rounded = magnitude + 0xfffU + ((magnitude >> 13U) & 1U);
     return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000U) >> 13U));
   }
@@ -60,7 +64,9 @@ struct Half {
   std::uint16_t bits = 0;
   Half() = default;
   TUTTI_HOST_DEVICE constexpr explicit Half(float value) : bits(detail::float_to_half(value)) {}
-  TUTTI_HOST_DEVICE constexpr operator float() const { return detail::half_to_float(bits); }  // NOLINT: implicit, exact
+  TUTTI_HOST_DEVICE constexpr operator float() const {
+    return detail::half_to_float(bits);
+  }  // NOLINT: implicit, exact
   TUTTI_HOST_DEVICE static constexpr Half from_bits(std::uint16_t raw) {
     Half half;
     half.bits = raw;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Log lines on standard error, prefixed with level and rank. TUTTI_LOG_LEVEL = debug, info, warning (default), error.
+/// Log lines on standard error, prefixed with level and rank. TUTTI_LOG_LEVEL = debug, info, warning
+/// (default), error.
 #pragma once
 
 #include <string_view>
 
-#include "tutti/core/export.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/core/export.hpp"
 
 namespace tutti::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
 TUTTI_API bool enabled(Level level) noexcept;
-/// Writes one line "[tutti warning rank 1] text" with one write(2), so that lines of several ranks do not mix.
+/// Writes one line "[tutti warning rank 1] text" with one write(2), so that lines of several ranks do not
+/// mix.
 TUTTI_API void write(Level level, std::string_view text) noexcept;
 /// The rank that prefixes each line; -1 (none) until the Environment sets it.
 TUTTI_API void set_rank(int rank) noexcept;

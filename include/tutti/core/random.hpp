@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Counter-based random numbers (Philox4x32-10 of Random123; Salmon et al. 2011): element i of a tensor depends only
-/// on seed, stream and offset, never on the number of threads.
+/// Counter-based random numbers (Philox4x32-10 of Random123; Salmon et al. 2011): element i of a tensor
+/// depends only on seed, stream and offset, never on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,15 @@ class TUTTI_API Generator {
   const PhiloxState& state() const noexcept { return state_; }
   void set_state(const PhiloxState& state) noexcept { state_ = state; }
 
-  /// Takes `count` 32-bit numbers: returns the state where they start and advances past them (whole counters).
+  /// Takes `count` 32-bit numbers: returns the state where they start and advances past them (whole
+  /// counters).
   PhiloxState reserve(std::uint64_t count) noexcept {
     const PhiloxState start = state_;
     state_.offset += (count + 3) / 4;
     return start;
   }
-  /// Next 32 or 64 uniform bits, a uniform double in [0, 1) with 53 bits, and an unbiased integer in [0, bound).
+  /// Next 32 or 64 uniform bits, a uniform double in [0, 1) with 53 bits, and an unbiased integer in [0,
+  /// bound).
   std::uint32_t next_u32() noexcept;
   std::uint64_t next_u64() noexcept;
   double next_double() noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Trace points: named ranges of time on a thread. Off they cost one relaxed load; on, one fixed-size record in the
-/// thread's own ring. The profiler reads the rings; nothing here locks, allocates (after the first record of a
-/// thread) or copies text.
+/// Trace points: named ranges of time on a thread. Off they cost one relaxed load; on, one fixed-size record
+/// in the thread's own ring. The profiler reads the rings; nothing here locks, allocates (after the first
+/// record of a thread) or copies text.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,8 @@ class Range {
   explicit Range(const char* name, std::int64_t argument = 0) noexcept
       : name_(enabled() ? name : nullptr), begin_ns_(name_ != nullptr ? now_ns() : 0), argument_(argument) {}
   ~Range() {
-    if (name_ != nullptr) [[unlikely]] detail::record(name_, begin_ns_, argument_);
+    if (name_ != nullptr) [[unlikely]]
+      detail::record(name_, begin_ns_, argument_);
   }
   Range(const Range&) = delete;
   Range& operator=(const Range&) = delete;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tutti/core/random.hpp"
+
+#include <Random123/philox.h>
+
+#include <atomic>
+
+namespace tutti {
+
+namespace {
+
+using Philox = r123::Philox4x32;  // ten rounds
+static_assert(philox4x32_rounds == 10);
+
+Philox::ctr_type philox(const PhiloxState& at) noexcept {
+  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); };
+  const Philox::ctr_type counter = {{low(at.offset), high(at.offset), low(at.stream), high(at.stream)}};
+  const Philox::key_type key = {{low(at.seed), high(at.seed)}};
+  return Philox{}(counter, key);
+}
+
+std::atomic<std::uint64_t> default_seed{0};
+
+}  // namespace
+
+std::uint32_t Generator::next_u32() noexcept { return philox(reserve(1))[0]; }
+
+std::uint64_t Generator::next_u64() noexcept {
+  const Philox::ctr_type lanes = philox(reserve(2));
+  return (static_cast<std::uint64_t>(lanes[1]) << 32U) | lanes[0];
+}
+
+double Generator::next_double() noexcept { return static_cast<double>(next_u64() >> 11U) * 0x1p-53; }
+
+// Lemire 2019, "Fast random integer generation in an interval": the high half of bits * bound is uniform once
+// the low halves below 2^64 mod bound are rejected.
+std::uint64_t Generator::next_below(std::uint64_t bound) noexcept {
+  if (bound <= 1) return 0;
+  __extension__ using Wide = unsigned __int128;
+  Wide product = static_cast<Wide>(next_u64()) * bound;
+  if (static_cast<std::uint64_t>(product) < bound) {
+    const std::uint64_t threshold = (0 - bound) % bound;
+    while (static_cast<std::uint64_t>(product) < threshold) product = static_cast<Wide>(next_u64()) * bound;
+  }
+  return static_cast<std::uint64_t>(product >> 64U);
+}
+
+Generator& default_generator() noexcept {
+  thread_local Generator generator{default_seed.load(std::memory_order_relaxed)};
+  return generator;
+}
+
+void manual_seed(std::uint64_t seed) noexcept {
+  default_seed.store(seed, std::memory_order_relaxed);
+  default_generator().manual_seed(seed);
+}
+
+}  // namespace tutti
