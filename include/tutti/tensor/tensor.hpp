@@ -41,7 +41,7 @@ struct BackwardOptions {
 
 class TUTTI_API Tensor {
  public:
-  Tensor() noexcept = default;  ///< Undefined.
+  Tensor() noexcept {}  ///< Undefined. (NOLINT: "= default" would break the default arguments below in clang 14.)
   Tensor(const Tensor& other) noexcept : impl_(other.impl_) { retain(); }
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   Tensor& operator=(const Tensor& other) noexcept {
