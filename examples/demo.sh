@@ -51,6 +51,9 @@ else
   placement=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 fi
 
+# mpirun gives its ranks a terminal of its own, whatever its output is: tell them whether a line may be overwritten.
+if [ -t 1 ]; then TUTTI_PROGRESS=live; else TUTTI_PROGRESS=plain; fi
+export TUTTI_PROGRESS
 # Open MPI refuses to run as root unless both are set.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 exec mpirun -np "$ranks" "${placement[@]}" "$build_dir/examples/mnist_ddp" --data "$data" "${trainer_options[@]}"
