@@ -5,29 +5,29 @@
 
 #include <atomic>
 
+#include "core/philox.hpp"
+
 namespace tutti {
 
 namespace {
-
-using Philox = r123::Philox4x32;  // ten rounds
-static_assert(philox4x32_rounds == 10);
-
-Philox::ctr_type philox(const PhiloxState& at) noexcept {
-  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); };
-  const Philox::ctr_type counter = {{low(at.offset), high(at.offset), low(at.stream), high(at.stream)}};
-  const Philox::key_type key = {{low(at.seed), high(at.seed)}};
-  return Philox{}(counter, key);
+std::atomic<std::uint64_t> default_seed{0};
 }
 
-std::atomic<std::uint64_t> default_seed{0};
+std::array<std::uint32_t, 4> philox_block(const PhiloxState& at) noexcept {
+  static_assert(philox4x32_rounds == 10);
+  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
+  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); };
+  const r123::Philox4x32::ctr_type counter = {
+      {low(at.offset), high(at.offset), low(at.stream), high(at.stream)}};
+  const r123::Philox4x32::key_type key = {{low(at.seed), high(at.seed)}};
+  const r123::Philox4x32::ctr_type out = r123::Philox4x32{}(counter, key);
+  return {out[0], out[1], out[2], out[3]};
+}
 
-}  // namespace
-
-std::uint32_t Generator::next_u32() noexcept { return philox(reserve(1))[0]; }
+std::uint32_t Generator::next_u32() noexcept { return philox_block(reserve(1))[0]; }
 
 std::uint64_t Generator::next_u64() noexcept {
-  const Philox::ctr_type lanes = philox(reserve(2));
+  const std::array<std::uint32_t, 4> lanes = philox_block(reserve(2));
   return (static_cast<std::uint64_t>(lanes[1]) << 32U) | lanes[0];
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// binary16 and bfloat16 against a decoder in double and the definition of round to nearest even.
+#include "tutti/core/half.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+
+namespace tutti {
+namespace {
+
+struct HalfFormat {
+  using Type = Half;
+  static constexpr int kMantissaBits = 10;
+  static constexpr int kExponentBits = 5;
+};
+struct BFloat16Format {
+  using Type = BFloat16;
+  static constexpr int kMantissaBits = 7;
+  static constexpr int kExponentBits = 8;
+};
+
+template <class Format>
+class SmallFloat : public ::testing::Test {
+ public:
+  using Type = typename Format::Type;
+  static constexpr std::uint32_t kMantissas = 1U << Format::kMantissaBits;
+  static constexpr std::uint32_t kInfinity = ((1U << Format::kExponentBits) - 1U) << Format::kMantissaBits;
+  static constexpr int kBias = (1 << (Format::kExponentBits - 1)) - 1;
+
+  // Value of a pattern without its sign; infinity's pattern stands for the power of two at which rounding
+  // reaches it.
+  static double magnitude(std::uint32_t pattern) {
+    const int exponent = static_cast<int>(pattern >> Format::kMantissaBits);
+    const std::uint32_t mantissa = pattern & (kMantissas - 1U);
+    if (exponent == 0) return std::ldexp(mantissa, 1 - kBias - Format::kMantissaBits);
+    return std::ldexp(mantissa + kMantissas, exponent - kBias - Format::kMantissaBits);
+  }
+
+  static std::uint32_t converted(float value) { return Type(value).bits; }
+};
+
+using Formats = ::testing::Types<HalfFormat, BFloat16Format>;
+TYPED_TEST_SUITE(SmallFloat, Formats);
+
+TYPED_TEST(SmallFloat, EveryPatternDecodesExactlyAndComesBack) {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const float value = TestFixture::Type::from_bits(static_cast<std::uint16_t>(bits));
+    const std::uint32_t pattern = bits & 0x7fffU;
+    ASSERT_EQ(std::signbit(value), bits >= 0x8000U) << bits;
+    if (pattern > TestFixture::kInfinity) {
+      ASSERT_TRUE(std::isnan(value)) << bits;
+      const std::uint32_t quiet = TestFixture::kMantissas >> 1U;
+      ASSERT_EQ(this->converted(value) | quiet, bits | quiet) << "sign and payload of a NaN stay";
+      continue;
+    }
+    if (pattern == TestFixture::kInfinity) {
+      ASSERT_TRUE(std::isinf(value)) << bits;
+    } else {
+      ASSERT_EQ(std::fabs(static_cast<double>(value)), this->magnitude(pattern)) << bits;
+    }
+    ASSERT_EQ(this->converted(value), bits);
+  }
+}
+
+// Every border between two neighbours, the one to infinity included: all floats round as their position to it
+// says.
+TYPED_TEST(SmallFloat, RoundsToNearestAndTiesToEvenAtEveryBorder) {
+  for (std::uint32_t pattern = 0; pattern < TestFixture::kInfinity; ++pattern) {
+    const double middle = (this->magnitude(pattern) + this->magnitude(pattern + 1)) / 2;
+    const auto border = static_cast<float>(middle);
+    ASSERT_EQ(static_cast<double>(border), middle) << "a border is a float";
+    const std::uint32_t even = pattern + (pattern & 1U);
+    ASSERT_EQ(this->converted(border), even) << pattern;
+    ASSERT_EQ(this->converted(std::nextafter(border, 0.0F)), pattern);
+    ASSERT_EQ(this->converted(std::nextafter(border, INFINITY)), pattern + 1);
+    ASSERT_EQ(this->converted(-border), even | 0x8000U);
+    ASSERT_EQ(this->converted(-std::nextafter(border, 0.0F)), pattern | 0x8000U);
+    ASSERT_EQ(this->converted(-std::nextafter(border, INFINITY)), (pattern + 1) | 0x8000U);
+  }
+}
+
+TYPED_TEST(SmallFloat, RandomFloatsRoundAsInDouble) {
+  std::mt19937 bits(20261130);
+  for (int i = 0; i < 2'000'000; ++i) {
+    const float value = detail::bits_float(static_cast<std::uint32_t>(bits()));
+    if (std::isnan(value)) {
+      ASSERT_TRUE(std::isnan(static_cast<float>(typename TestFixture::Type(value))));
+      continue;
+    }
+    if (std::isinf(value)) continue;
+    const double exact = std::fabs(static_cast<double>(value));
+    const int exponent =
+        exact == 0 ? 1 - TestFixture::kBias : std::max(std::ilogb(exact), 1 - TestFixture::kBias);
+    const double quantum = std::ldexp(1.0, exponent - TypeParam::kMantissaBits);
+    const double rounded = std::nearbyint(exact / quantum) * quantum;  // ties to even by default
+    const std::uint32_t got = this->converted(value);
+    ASSERT_EQ(this->magnitude(got & 0x7fffU), std::min(rounded, this->magnitude(TestFixture::kInfinity)))
+        << value;
+    ASSERT_EQ(got >= 0x8000U, std::signbit(value)) << value;
+  }
+}
+
+TYPED_TEST(SmallFloat, InfinityAndSignalingNaN) {
+  EXPECT_EQ(this->converted(INFINITY), TestFixture::kInfinity);
+  EXPECT_EQ(this->converted(-INFINITY), TestFixture::kInfinity | 0x8000U);
+  EXPECT_EQ(this->converted(std::numeric_limits<float>::max()), TestFixture::kInfinity);
+  // The payload of this NaN lies in bits that are cut off: it must not turn into infinity.
+  EXPECT_TRUE(std::isnan(static_cast<float>(typename TestFixture::Type(detail::bits_float(0x7f800001U)))));
+}
+
+}  // namespace
+}  // namespace tutti
