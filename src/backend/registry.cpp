@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/registry.hpp"
+
+#include <mutex>
+#include <new>
+
+#include "backend/plugin.hpp"
+
+namespace tutti::backend {
+
+namespace detail {
+constinit std::atomic<const tutti_backend*> tables[kTypes] = {};
+}  // namespace detail
+
+namespace {
+
+constexpr int kCpu = 0;
+constexpr int kCuda = 1;
+
+// A plugin is looked for once: a process whose GPU library is missing must not search the disk at every
+// question.
+struct CudaSearch {
+  std::mutex mutex;
+  bool done = false;
+  std::string reason;
+};
+CudaSearch& cuda_search() {
+  static auto* const search = new CudaSearch;  // never destroyed: static destructors may ask
+  return *search;
+}
+
+const tutti_backend* find_cuda(std::string* reason) {
+  CudaSearch& search = cuda_search();
+  const std::scoped_lock lock(search.mutex);
+  if (!search.done) {
+    const tutti_backend* table = open_first_plugin(cuda_plugin_candidates(), search.reason);
+    detail::tables[kCuda].store(table, std::memory_order_release);
+    search.done = true;
+  }
+  const tutti_backend* table = detail::tables[kCuda].load(std::memory_order_relaxed);
+  if (table == nullptr && reason != nullptr) *reason = search.reason;
+  return table;
+}
+
+std::string error_text(const tutti_backend& backend) {
+  char buffer[1024] = "";
+  backend.error_text(buffer, sizeof buffer);
+  buffer[sizeof buffer - 1] = '\0';
+  return buffer[0] != '\0' ? buffer : "no further text";
+}
+
+}  // namespace
+
+const tutti_backend& detail::load(int type) {
+  std::string reason;
+  if (const tutti_backend* table = try_get(type, &reason)) return *table;
+  throw DeviceError(reason);
+}
+
+const tutti_backend* try_get(int type, std::string* reason) noexcept {
+  try {
+    if (type == kCpu) {
+      const tutti_backend* table = tutti_cpu_backend();
+      detail::tables[kCpu].store(table, std::memory_order_release);
+      return table;
+    }
+    if (type == kCuda) return find_cuda(reason);
+    if (reason != nullptr) *reason = concat("there is no device type ", type);
+  } catch (const std::exception& failure) {
+    if (reason != nullptr) reason->assign(failure.what());
+  }
+  return nullptr;
+}
+
+void throw_status(const tutti_backend& backend, tutti_status status, const char* where) {
+  const std::string text = concat(where, " on ", backend.name, ": ", error_text(backend));
+  switch (status) {
+    case TUTTI_UNSUPPORTED:
+      // The CPU has every kernel, so what it lacks is a dtype; a plugin may lack the kernel itself.
+      if (&backend == tutti_cpu_backend()) throw DTypeError(text);
+      throw DeviceError(text);
+    case TUTTI_INVALID:
+      throw IndexError(text);
+    case TUTTI_OUT_OF_MEMORY:
+      throw MemoryError(text);
+    case TUTTI_OK:
+    case TUTTI_DEVICE_FAILED:
+      break;
+  }
+  throw DeviceError(text);
+}
+
+}  // namespace tutti::backend
