@@ -7,7 +7,7 @@
 namespace tutti::cpu {
 
 // pointwise.cpp: one entry a functor, in the order of functors/list.hpp
-extern const tutti_pointwise_function* const kPointwise;
+const tutti_pointwise_function* pointwise_entries() noexcept;
 
 // copy.cpp fill.cpp arange.cpp random.cpp dropout.cpp
 tutti_status random(const tutti_random* call) noexcept;
@@ -45,7 +45,7 @@ tutti_status index_select(const tutti_index* call) noexcept;
 tutti_status index_add(const tutti_index* call) noexcept;
 
 // memory.cpp, stream.cpp
-extern const tutti_memory_functions kMemoryFunctions;
-extern const tutti_stream_functions kStreamFunctions;
+const tutti_memory_functions& memory_functions() noexcept;
+const tutti_stream_functions& stream_functions() noexcept;
 
 }  // namespace tutti::cpu
