@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backend/backend.h"
+#include "tutti/device/stream.hpp"
 #include "tutti/tensor/factories.hpp"
 #include "tutti/tensor/tensor.hpp"
 
@@ -25,6 +26,8 @@ Dims contiguous_strides(const Dims& sizes);
 Dims channels_last_strides(const Dims& sizes);
 // Dense and non-overlapping under some order of dims.
 bool is_dense(const Tensor& tensor);
+// Strides of a dense array of the same shape whose dims lie in the order of the tensor's: its own if it is dense.
+Dims dense_strides(const Tensor& tensor);
 
 // A new handle onto the same storage. data_offset in elements from the tensor's first element.
 Tensor as_strided(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t data_offset = 0);
@@ -41,12 +44,27 @@ Tensor squeeze(const Tensor& tensor);
 Tensor squeeze(const Tensor& tensor, int dim);
 Tensor unsqueeze(const Tensor& tensor, int dim);
 
-void copy(const Tensor& out, const Tensor& in);  // broadcasts, converts; across devices too; does not count a version
+// Broadcasts `in`, converts, across devices too; does not count a version. The host waits only for copies from a device
+// to the host. ShapeError if elements of `out` share memory with each other (an expanded view) or, at other places, with
+// those of `in`.
+void copy(const Tensor& out, const Tensor& in);
+// Does not count a version. ValueError if an integer dtype can't hold the value.
 void fill(const Tensor& out, Scalar value);
+// The number as kernels of a dtype read it.
+tutti_scalar scalar_of(Scalar value, DType dtype);
 Tensor contiguous(const Tensor& tensor, MemoryFormat format = MemoryFormat::kContiguous);
 Tensor to_dtype(const Tensor& tensor, DType dtype);
 Tensor clone(const Tensor& tensor);
 Tensor sum_to_size(const Tensor& tensor, const Dims& sizes);  // undoes a broadcast
+
+// Where kernels keep a re-packed copy of the tensor's storage; made on first use, dies with the storage. Thread-safe.
+tutti_packed_slot* packed_slot(const Tensor& tensor);
+// The tensor is used by work of `stream`, another one than it was allocated on: see memory::record_stream.
+void record_stream(const Tensor& tensor, const Stream& stream);
+
+// Makes `tensor`, and with it every handle to it, look at the memory of `source`, with its layout, dtype and device. For a
+// module's conversions: an optimizer's handles stay valid. Not for tensors that a recorded graph has saved.
+void set_data(const Tensor& tensor, const Tensor& source);
 
 // Counts an in-place write.
 inline void bump_version(const Tensor& tensor) {

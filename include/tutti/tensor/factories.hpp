@@ -4,6 +4,8 @@
 /// thread's default generator.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -14,6 +16,11 @@
 #include "tutti/tensor/tensor.hpp"
 
 namespace tutti {
+
+namespace detail {
+/// A CPU tensor with the bytes at `data`: `count` elements of `dtype`. ShapeError if the sizes hold another number.
+TUTTI_API Tensor copy_in(const void* data, std::size_t count, const Dims& sizes, DType dtype);
+}  // namespace detail
 
 TUTTI_API Tensor empty(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {});  ///< Uninitialised.
 /// Uninitialised, with given strides: the memory is just large enough.
@@ -47,9 +54,19 @@ TUTTI_API Tensor scalar_tensor(Scalar value, DType dtype, Device device = {});
 TUTTI_API Tensor tensor(std::initializer_list<double> values, DType dtype = DType::kFloat32);
 /// Copies a vector; dtype_of<T>. Optional sizes (their product must be the vector's length).
 template <class T>
-Tensor tensor(const std::vector<T>& values);
+Tensor tensor(const std::vector<T>& values, const Dims& sizes) {
+  if constexpr (std::same_as<T, bool>) {  // a vector<bool> has no array of bool
+    const std::vector<std::uint8_t> bytes(values.begin(), values.end());
+    return detail::copy_in(bytes.data(), bytes.size(), sizes, DType::kBool);
+  } else {
+    return detail::copy_in(values.data(), values.size(), sizes, dtype_of<T>);
+  }
+}
+/// The same as [values.size()].
 template <class T>
-Tensor tensor(const std::vector<T>& values, const Dims& sizes);
+Tensor tensor(const std::vector<T>& values) {
+  return tensor(values, {static_cast<std::int64_t>(values.size())});
+}
 /// Wraps memory that somebody else owns; `release` runs when the last view dies. strides empty: row-major.
 TUTTI_API Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides = {}, Device device = {},
                            std::function<void()> release = {});

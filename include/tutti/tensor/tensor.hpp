@@ -6,6 +6,8 @@
 /// src/ops/tensor_members.cpp. Negative dims and indices count from the end. A member on an undefined tensor throws Error.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -38,6 +40,13 @@ struct BackwardOptions {
   bool retain_graph = false;  ///< Keep saved tensors, so that backward may run again.
   bool create_graph = false;  ///< Not supported: double backward throws AutogradError.
 };
+
+class Tensor;
+
+namespace detail {
+/// Copies all elements in row-major order, converted to `dtype`, to host memory.
+TUTTI_API void copy_out(const Tensor& tensor, DType dtype, void* data);
+}  // namespace detail
 
 class TUTTI_API Tensor {
  public:
@@ -99,7 +108,18 @@ class TUTTI_API Tensor {
   Scalar item_scalar() const;
   /// All elements in row-major order, converted to T.
   template <class T>
-  std::vector<T> to_vector() const;
+  std::vector<T> to_vector() const {
+    const auto count = static_cast<std::size_t>(numel());
+    if constexpr (std::same_as<T, bool>) {  // a vector<bool> has no array of bool
+      std::vector<std::uint8_t> bytes(count);
+      detail::copy_out(*this, DType::kBool, bytes.data());
+      return std::vector<bool>(bytes.begin(), bytes.end());
+    } else {
+      std::vector<T> values(count);
+      detail::copy_out(*this, dtype_of<T>, values.data());
+      return values;
+    }
+  }
   /// Values (shortened beyond 1,000 elements), shape if useful, dtype and device if not float32 and CPU.
   std::string to_string() const;
 
@@ -192,7 +212,12 @@ class TUTTI_API Tensor {
     if (impl_ != nullptr) impl_->references.fetch_add(1, std::memory_order_relaxed);
   }
   void drop() noexcept {
-    if (impl_ != nullptr && impl_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::destroy(impl_);
+    if (impl_ == nullptr) return;
+    // A sole owner needs no atomic write: nobody can copy a handle that only we hold.
+    if (impl_->references.load(std::memory_order_acquire) == 1 ||
+        impl_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      detail::destroy(impl_);
+    }
   }
   detail::TensorImpl& checked() const {
     if (impl_ == nullptr) [[unlikely]] throw_undefined();
