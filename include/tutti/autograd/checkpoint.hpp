@@ -5,8 +5,11 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <functional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "tutti/core/export.hpp"
 #include "tutti/tensor/tensor.hpp"
@@ -14,22 +17,29 @@
 namespace tutti::autograd {
 
 namespace detail {
-/// Keeps no saved tensor of `forward`'s operations; runs `recompute` in backward to get them.
-TUTTI_API void run_checkpointed(const std::function<void()>& forward, std::function<void()> recompute);
+using CheckpointFunction = std::function<void(std::span<const Tensor> inputs)>;
+/// Keeps no saved tensor of the operations in `forward`; runs `recompute` with the same inputs in backward to get them.
+TUTTI_API void run_checkpointed(const std::function<void()>& forward, CheckpointFunction recompute,
+                                std::vector<Tensor> inputs);
 }  // namespace detail
 
-/// Calls f(inputs...) and returns its result, but saves only the inputs: backward calls f once more, with the
-/// same random numbers (the default generator's state is put back for it), to get the tensors that its
-/// operations saved. f must compute the same again (AutogradError if its operations save other tensors the
-/// second time), and what it captures must live until backward. Parameters that f captures get their
-/// gradients, and their hooks run, exactly as without the checkpoint.
+/// Calls f(inputs...) and returns its result, but saves only the inputs: backward calls f once more, with the same random numbers
+/// (the default generator's state is put back for it), to get the tensors that its operations saved. f must compute the same
+/// again (AutogradError if its operations save other tensors the second time, or an input was modified in place), and what it
+/// captures by reference must live until backward.
+/// Parameters that f captures get their gradients, and their hooks run, exactly as without the checkpoint.
 template <class F, std::same_as<Tensor>... Tensors>
 auto checkpoint(F f, const Tensors&... inputs) {
   using Result = decltype(f(inputs...));
   Result result;
-  detail::run_checkpointed(
-      [&] { result = f(inputs...); },
-      [f, ... kept = inputs]() mutable { static_cast<void>(f(std::as_const(kept)...)); });
+  detail::run_checkpointed([&] { result = f(inputs...); },
+                           [f](std::span<const Tensor> kept) mutable {
+                             [&]<std::size_t... I>(std::index_sequence<I...>) {
+                               static_cast<void>(f(kept[I]...));
+                             }
+                             (std::make_index_sequence<sizeof...(Tensors)>());
+                           },
+                           {inputs...});
   return result;
 }
 

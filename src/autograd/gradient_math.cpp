@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The little arithmetic that the engine does itself: sums of gradients, and the search for NaN.
+#include <algorithm>
+
+#include "autograd/meta.hpp"
+#include "backend/registry.hpp"
+#include "kernels/functors/list.hpp"
+#include "tensor/raw.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/tensor/factories.hpp"
+
+namespace tutti::autograd {
+
+namespace {
+
+template <class Functor>
+void run_pointwise(const char* name, const Tensor& out, std::initializer_list<const Tensor*> inputs) {
+  constexpr auto kIndex = static_cast<std::size_t>(functors::index_in<Functor>(functors::Pointwise{}));
+  const Device device = out.device();
+  tutti_pointwise call{};
+  call.stream = device.is_cpu() ? nullptr : current_stream(device).handle();
+  call.inputs = static_cast<std::int32_t>(inputs.size());
+  call.scalar_input = -1;
+  raw::fill_view(call.out, out);
+  std::size_t i = 0;
+  for (const Tensor* input : inputs) raw::fill_view(call.in[i++], *input);
+  const tutti_backend& backend = backend::get(static_cast<int>(device.type()));
+  backend::check(backend, backend.kernels.pointwise[kIndex](&call), name);
+}
+
+}  // namespace
+
+bool uniquely_owned(const Tensor& tensor) noexcept {
+  const tutti::detail::TensorImpl& impl = *tensor.impl();
+  const std::size_t bytes = static_cast<std::size_t>(impl.numel) * size_of(impl.dtype);
+  return impl.references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->bytes <= 2 * bytes + 64;  // no small part of something large
+}
+
+void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  if (out.numel() > 0) run_pointwise<functors::Add>("AccumulateGrad", out, {&a, &b});
+}
+
+Tensor add_gradients(Tensor a, Tensor b) {
+  if (uniquely_owned(a) && raw::is_dense(a)) {
+    add_into(a, a, b);
+    return a;
+  }
+  if (uniquely_owned(b) && raw::is_dense(b)) {
+    add_into(b, a, b);
+    return b;
+  }
+  Tensor sum = empty_like(a);
+  add_into(sum, a, b);
+  return sum;
+}
+
+bool has_nan(const Tensor& tensor) {
+  if (!is_floating_point(tensor.dtype()) || tensor.numel() == 0) return false;
+  const Tensor flags = empty(tensor.sizes(), DType::kBool, tensor.device());
+  run_pointwise<functors::IsNan>("AnomalyGuard", flags, {&tensor});
+  const Tensor host = empty(tensor.sizes(), DType::kBool);
+  raw::copy(host, flags);
+  if (!tensor.device().is_cpu()) synchronize(tensor.device());
+  const bool* values = host.data<bool>();
+  return std::any_of(values, values + host.numel(), [](bool value) { return value; });
+}
+
+void check_anomaly(const Tensor& tensor, std::string_view op, const char* what, std::size_t index) {
+  if (!has_nan(tensor)) return;
+  const bool forward = std::string_view(what) == "forward";
+  tutti::detail::fail<AutogradError>("anomaly: ", what, " of ", op, " made NaN in ",
+                                     forward ? "output " : "the gradient of input ", index, " (",
+                                     describe(tensor), ")");
+}
+
+}  // namespace tutti::autograd
