@@ -8,7 +8,8 @@ namespace tutti::dispatch {
 const tutti_backend& backend_of(Device device) { return backend::get(static_cast<int>(device.type())); }
 
 void check(Device device, tutti_status status, const char* op) {
-  if (status != TUTTI_OK) [[unlikely]] backend::throw_status(backend_of(device), status, op);
+  if (status != TUTTI_OK) [[unlikely]]
+    backend::throw_status(backend_of(device), status, op);
 }
 
 namespace {
@@ -17,8 +18,8 @@ constexpr int kMaxInputs = 3;
 
 // The inputs of one call after promotion: the one that is the number is left out.
 struct Operands {
-  std::array<Tensor, kMaxInputs> converted;          // keeps temporaries alive
-  std::array<const Tensor*, kMaxInputs> tensors{};   // null: the scalar
+  std::array<Tensor, kMaxInputs> converted;         // keeps temporaries alive
+  std::array<const Tensor*, kMaxInputs> tensors{};  // null: the scalar
   int count = 0;
 };
 
@@ -35,16 +36,18 @@ Device common_device(const char* name, std::initializer_list<const Tensor*> inpu
       device = input->device();
       found = true;
     }
-    TUTTI_CHECK(input->device() == device, DeviceError, name, ": tensors on ", device, " and ", input->device(),
-                "; move them to one device first");
+    TUTTI_CHECK(input->device() == device, DeviceError, name, ": tensors on ", device, " and ",
+                input->device(), "; move them to one device first");
   }
   return device;
 }
 
 // Converts inputs to the computing dtype. `where` (and its like) keeps a bool condition in front.
-void prepare(Operands& operands, const Pointwise& call, Device device, std::initializer_list<const Tensor*> inputs) {
+void prepare(Operands& operands, const Pointwise& call, Device device,
+             std::initializer_list<const Tensor*> inputs) {
   for (const Tensor* input : inputs) {
-    if (operands.count == call.scalar_input) operands.tensors[static_cast<std::size_t>(operands.count++)] = nullptr;
+    if (operands.count == call.scalar_input)
+      operands.tensors[static_cast<std::size_t>(operands.count++)] = nullptr;
     const auto slot = static_cast<std::size_t>(operands.count++);
     const DType wanted = call.functor == kFunctor<functors::Where> && slot == 0 ? DType::kBool : call.compute;
     if (input->device() == device && input->dtype() == wanted) {
@@ -59,7 +62,8 @@ void prepare(Operands& operands, const Pointwise& call, Device device, std::init
     }
     operands.tensors[slot] = &operands.converted[slot];
   }
-  if (operands.count == call.scalar_input) operands.tensors[static_cast<std::size_t>(operands.count++)] = nullptr;
+  if (operands.count == call.scalar_input)
+    operands.tensors[static_cast<std::size_t>(operands.count++)] = nullptr;
 }
 
 // True if every operand is dense, row-major and of one shape: the common case, one flat loop.
@@ -128,7 +132,8 @@ void run(const Pointwise& call, const Operands& operands, const Tensor& out, boo
   }
   const tutti_backend& backend = backend_of(out.device());
   const tutti_status status = backend.kernels.pointwise[call.functor](&args);
-  if (status != TUTTI_OK) [[unlikely]] backend::throw_status(backend, status, call.name);
+  if (status != TUTTI_OK) [[unlikely]]
+    backend::throw_status(backend, status, call.name);
 }
 
 }  // namespace
@@ -150,13 +155,13 @@ Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inp
 
 void pointwise_into(const Tensor& out, const Pointwise& call, std::initializer_list<const Tensor*> inputs) {
   const Device device = common_device(call.name, inputs);
-  TUTTI_CHECK(out.device() == device, DeviceError, call.name, ": the result is on ", out.device(), ", the inputs on ",
-              device);
+  TUTTI_CHECK(out.device() == device, DeviceError, call.name, ": the result is on ", out.device(),
+              ", the inputs on ", device);
   Operands operands;
   prepare(operands, call, device, inputs);
   const Dims sizes = broadcast_sizes(operands);
-  TUTTI_CHECK(broadcast_shapes(sizes, out.sizes()) == out.sizes(), ShapeError, call.name, ": the result of shape ", sizes,
-              " does not fit into a tensor of shape ", out.sizes());
+  TUTTI_CHECK(broadcast_shapes(sizes, out.sizes()) == out.sizes(), ShapeError, call.name,
+              ": the result of shape ", sizes, " does not fit into a tensor of shape ", out.sizes());
   TUTTI_CHECK(out.dtype() == call.result, DTypeError, call.name, ": the result is ", call.result,
               ", the tensor written in place is ", out.dtype());
   run(call, operands, out, out.impl()->is_contiguous && all_flat(operands, out));

@@ -16,17 +16,19 @@ namespace tutti::dispatch {
 
 // The table of the tensor's device and the stream its kernels go to.
 const tutti_backend& backend_of(Device device);
-inline tutti_stream stream_of(Device device) { return device.is_cpu() ? nullptr : current_stream(device).handle(); }
+inline tutti_stream stream_of(Device device) {
+  return device.is_cpu() ? nullptr : current_stream(device).handle();
+}
 
 // Turns a status into an exception that names the op.
 void check(Device device, tutti_status status, const char* op);
 
 // What a pointwise call computes in and gives back.
 struct Pointwise {
-  int functor;          // position in functors::Pointwise
-  const char* name;     // for messages
-  DType compute;        // inputs are converted to it first
-  DType result;         // compute, or bool for comparisons
+  int functor;       // position in functors::Pointwise
+  const char* name;  // for messages
+  DType compute;     // inputs are converted to it first
+  DType result;      // compute, or bool for comparisons
   std::array<double, 4> params{};
   int scalar_input = -1;
   Scalar scalar = 0.0;

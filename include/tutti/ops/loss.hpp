@@ -18,13 +18,14 @@ enum class Reduction : std::uint8_t { kNone, kMean, kSum };
 
 /// Options of cross_entropy.
 struct CrossEntropyOptions {
-  Tensor weight;                      ///< Class weights [C]; undefined: ones.
-  std::int64_t ignore_index = -100;   ///< Rows with this target count for nothing.
+  Tensor weight;                           ///< Class weights [C]; undefined: ones.
+  std::int64_t ignore_index = -100;        ///< Rows with this target count for nothing.
   Reduction reduction = Reduction::kMean;  ///< kMean divides by the sum of the targets' weights.
-  double label_smoothing = 0;         ///< [Szegedy et al. 2016]
+  double label_smoothing = 0;              ///< [Szegedy et al. 2016]
 };
 /// -log softmax(logits)[target] of logits [N, C] or [N, C, ...] and int64 targets [N] or [N, ...]; one fused kernel each way.
 /// IndexError names row and value of a target outside [0, C).
-TUTTI_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options = {});
+TUTTI_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                               const CrossEntropyOptions& options = {});
 
 }  // namespace tutti

@@ -25,6 +25,7 @@ TUTTI_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const T
 
 /// In training zeroes each element with probability p and scales the others by 1 / (1 - p) [Srivastava et al. 2014];
 /// otherwise returns x. The mask is a function of the generator's state and the element's index. ValueError unless 0 <= p <= 1.
-TUTTI_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+TUTTI_API Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
+                         Generator* generator = nullptr);
 
 }  // namespace tutti

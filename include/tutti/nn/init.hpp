@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Initialisation of parameters, in place, outside autograd. Random numbers come from `generator`, or from the calling
+/// thread's default generator. fan_in = elements / size(0); fan_out = elements / size(1). [Glorot and Bengio 2010; He et al. 2015]
+#pragma once
+
+#include "tutti/core/export.hpp"
+#include "tutti/core/random.hpp"
+#include "tutti/tensor/tensor.hpp"
+
+namespace tutti::nn::init {
+
+enum class FanMode : std::uint8_t { kFanIn, kFanOut };
+/// The nonlinearity that follows; it sets the gain.
+enum class Nonlinearity : std::uint8_t { kLinear, kSigmoid, kTanh, kReLU, kLeakyReLU };
+
+/// Gain of a nonlinearity; `slope` is LeakyReLU's negative slope.
+TUTTI_API double calculate_gain(Nonlinearity nonlinearity, double slope = 0.01);
+TUTTI_API void uniform_(const Tensor& tensor, double low = 0, double high = 1,
+                        Generator* generator = nullptr);
+TUTTI_API void normal_(const Tensor& tensor, double mean = 0, double deviation = 1,
+                       Generator* generator = nullptr);
+TUTTI_API void constant_(const Tensor& tensor, double value);
+TUTTI_API void zeros_(const Tensor& tensor);
+TUTTI_API void ones_(const Tensor& tensor);
+TUTTI_API void xavier_uniform_(const Tensor& tensor, double gain = 1, Generator* generator = nullptr);
+TUTTI_API void xavier_normal_(const Tensor& tensor, double gain = 1, Generator* generator = nullptr);
+TUTTI_API void kaiming_uniform_(const Tensor& tensor, double slope = 0, FanMode mode = FanMode::kFanIn,
+                                Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU,
+                                Generator* generator = nullptr);
+TUTTI_API void kaiming_normal_(const Tensor& tensor, double slope = 0, FanMode mode = FanMode::kFanIn,
+                               Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU,
+                               Generator* generator = nullptr);
+
+}  // namespace tutti::nn::init

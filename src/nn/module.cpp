@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tutti/nn/module.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tensor/raw.hpp"
+#include "tutti/autograd/guards.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::nn {
+
+namespace {
+
+thread_local int clone_depth = 0;
+
+void check_name(std::string_view name, const std::string& owner) {
+  TUTTI_CHECK(!name.empty() && name.find('.') == std::string_view::npos, ModuleError, owner, ": \"", name,
+              "\" is no name for a member: it must not be empty or contain a dot");
+}
+
+std::string join(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+}  // namespace
+
+// ---- slots ------------------------------------------------------------------------------------------------------------
+
+Parameter::Parameter(ModuleBase& owner, std::string_view name, Tensor value) : Tensor(std::move(value)) {
+  if (defined() && is_floating_point(dtype())) requires_grad_();
+  owner.add_slot(name, static_cast<Tensor*>(this), ModuleBase::SlotKind::kParameter);
+}
+Parameter& Parameter::operator=(Tensor value) {
+  Tensor::operator=(std::move(value));
+  return *this;
+}
+
+Buffer::Buffer(ModuleBase& owner, std::string_view name, Tensor value, bool persistent)
+    : Tensor(std::move(value)) {
+  owner.add_slot(name, static_cast<Tensor*>(this),
+                 persistent ? ModuleBase::SlotKind::kBuffer : ModuleBase::SlotKind::kTransientBuffer);
+}
+Buffer& Buffer::operator=(Tensor value) {
+  Tensor::operator=(std::move(value));
+  return *this;
+}
+
+// ---- hooks ------------------------------------------------------------------------------------------------------------
+
+struct ModuleBase::Hooks {
+  template <class Hook>
+  struct Entry {
+    std::uint64_t id;
+    Hook hook;
+  };
+  std::uint64_t next_id = 1;
+  std::vector<Entry<ForwardPreHook>> before;
+  std::vector<Entry<ForwardHook>> after;
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+};
+
+ModuleHookHandle::ModuleHookHandle(std::weak_ptr<bool> alive, std::function<void()> remove)
+    : alive_(std::move(alive)), remove_(std::move(remove)) {}
+ModuleHookHandle& ModuleHookHandle::operator=(ModuleHookHandle&& other) noexcept {
+  if (this != &other) {
+    remove();
+    alive_ = std::move(other.alive_);
+    remove_ = std::exchange(other.remove_, nullptr);
+  }
+  return *this;
+}
+ModuleHookHandle::~ModuleHookHandle() { remove(); }
+void ModuleHookHandle::remove() noexcept {
+  if (remove_ && !alive_.expired()) remove_();
+  remove_ = nullptr;
+}
+
+ModuleBase::Hooks& ModuleBase::hooks() {
+  if (hooks_ == nullptr) hooks_ = new Hooks;
+  return *hooks_;
+}
+
+namespace {
+template <class Entries>
+ModuleHookHandle add_hook(Entries& entries, std::uint64_t id, typename Entries::value_type entry,
+                          const std::shared_ptr<bool>& alive) {
+  entries.push_back(std::move(entry));
+  return ModuleHookHandle(
+      alive, [&entries, id] { std::erase_if(entries, [id](const auto& e) { return e.id == id; }); });
+}
+}  // namespace
+
+ModuleHookHandle ModuleBase::register_forward_pre_hook(ForwardPreHook hook) {
+  Hooks& all = hooks();
+  const std::uint64_t id = all.next_id++;
+  return add_hook(all.before, id, {id, std::move(hook)}, all.alive);
+}
+ModuleHookHandle ModuleBase::register_forward_hook(ForwardHook hook) {
+  Hooks& all = hooks();
+  const std::uint64_t id = all.next_id++;
+  return add_hook(all.after, id, {id, std::move(hook)}, all.alive);
+}
+// A hook may remove itself or others while the list runs: it runs over a copy.
+void ModuleBase::run_forward_pre_hooks() {
+  for (const auto& entry : std::vector(hooks_->before)) entry.hook(*this);
+}
+void ModuleBase::run_forward_hooks(std::span<const Tensor> outputs) {
+  for (const auto& entry : std::vector(hooks_->after)) entry.hook(*this, outputs);
+}
+
+// ---- construction, moves, copies ----------------------------------------------------------------------------------------
+
+ModuleBase::ModuleBase(std::size_t object_bytes) noexcept : object_bytes_(object_bytes) {}
+ModuleBase::ModuleBase(ModuleBase& parent, std::string_view name, std::size_t object_bytes)
+    : object_bytes_(object_bytes) {
+  parent.add_slot(name, this, SlotKind::kChild);
+}
+ModuleBase::~ModuleBase() { delete hooks_; }
+
+ModuleBase::ModuleBase(ModuleBase&& other) noexcept
+    : slots_(other.slots_),
+      object_bytes_(other.object_bytes_),
+      training_(other.training_),
+      hooks_(std::exchange(other.hooks_, nullptr)) {}
+ModuleBase& ModuleBase::operator=(ModuleBase&& other) noexcept {
+  if (this != &other) {
+    slots_ = other.slots_;
+    object_bytes_ = other.object_bytes_;
+    training_ = other.training_;
+    delete hooks_;
+    hooks_ = std::exchange(other.hooks_, nullptr);
+  }
+  return *this;
+}
+ModuleBase::ModuleBase(const ModuleBase& other)
+    : slots_(other.slots_), object_bytes_(other.object_bytes_), training_(other.training_) {
+  TUTTI_CHECK(clone_depth > 0, ModuleError,
+              "a module was copied: the copy would share its parameters; use clone() for a deep copy, or "
+              "pass by reference");
+}
+ModuleBase::CloneScope::CloneScope() noexcept { ++clone_depth; }
+ModuleBase::CloneScope::~CloneScope() { --clone_depth; }
+
+void ModuleBase::add_slot(std::string_view name, const void* member, SlotKind kind) {
+  check_name(name, concat("a module with ", slots_.size(), " members"));
+  for (const Slot& slot : slots_) {
+    TUTTI_CHECK(slot.name != name, ModuleError, "two members of one module are named \"", name, "\"");
+  }
+  const std::ptrdiff_t offset = static_cast<const char*>(member) - reinterpret_cast<const char*>(this);
+  TUTTI_CHECK(
+      offset > 0 && static_cast<std::size_t>(offset) < object_bytes_, ModuleError, "\"", name,
+      "\" registers with a module that it is no member of: declare it inside the struct that derives from "
+      "nn::Module<itself>, or put it into a ModuleList or Sequential");
+  slots_.push_back({std::string(name), offset, kind});
+}
+
+Tensor& ModuleBase::tensor_of(const Slot& slot) const {
+  return *reinterpret_cast<Tensor*>(reinterpret_cast<char*>(const_cast<ModuleBase*>(this)) + slot.offset);
+}
+
+void ModuleBase::separate_tensors() {
+  const autograd::NoGradGuard no_grad;
+  std::unordered_map<const void*, Tensor> copies;
+  apply([&](ModuleBase& module) {
+    for (const Slot& slot : module.slots_) {
+      if (slot.kind == SlotKind::kChild) continue;
+      Tensor& tensor = module.tensor_of(slot);
+      if (!tensor.defined()) continue;
+      Tensor& copy = copies[tensor.impl()];
+      if (!copy.defined()) {
+        copy = raw::clone(tensor);
+        if (tensor.requires_grad()) copy.requires_grad_();
+      }
+      tensor = copy;
+    }
+  });
+}
+
+// ---- the tree -----------------------------------------------------------------------------------------------------------
+
+void ModuleBase::append_dynamic_children(std::vector<NamedModule>& /*children*/) {}
+
+std::vector<NamedModule> ModuleBase::children_of() const {
+  auto* self = const_cast<ModuleBase*>(this);
+  std::vector<NamedModule> children;
+  for (const Slot& slot : slots_) {
+    if (slot.kind != SlotKind::kChild) continue;
+    children.push_back(
+        {slot.name, reinterpret_cast<ModuleBase*>(reinterpret_cast<char*>(self) + slot.offset)});
+  }
+  self->append_dynamic_children(children);
+  return children;
+}
+std::vector<NamedModule> ModuleBase::named_children() { return children_of(); }
+
+std::vector<NamedModule> ModuleBase::named_modules() {
+  std::vector<NamedModule> modules{{"", this}};
+  for (const NamedModule& child : children_of()) {
+    for (const NamedModule& below : child.module->named_modules()) {
+      modules.push_back({below.name.empty() ? child.name : child.name + "." + below.name, below.module});
+    }
+  }
+  return modules;
+}
+
+struct ModuleBase::PlacedTensor {
+  std::string name;
+  Tensor* tensor;
+  SlotKind kind;
+};
+
+void ModuleBase::collect(const std::string& prefix, std::vector<PlacedTensor>& out) const {
+  for (const Slot& slot : slots_) {
+    if (slot.kind == SlotKind::kChild) continue;
+    Tensor& tensor = tensor_of(slot);
+    if (tensor.defined()) out.push_back({join(prefix, slot.name), &tensor, slot.kind});
+  }
+  for (const NamedModule& child : children_of()) child.module->collect(join(prefix, child.name), out);
+}
+
+std::vector<NamedTensor> ModuleBase::unique(bool parameters) const {
+  std::vector<PlacedTensor> placed;
+  collect("", placed);
+  std::unordered_set<const void*> seen;
+  std::vector<NamedTensor> named;
+  for (const PlacedTensor& place : placed) {
+    if ((place.kind == SlotKind::kParameter) != parameters) continue;
+    if (seen.insert(place.tensor->impl()).second) named.push_back({place.name, *place.tensor});
+  }
+  return named;
+}
+
+std::vector<NamedTensor> ModuleBase::named_parameters() const { return unique(true); }
+std::vector<NamedTensor> ModuleBase::named_buffers() const { return unique(false); }
+
+namespace {
+std::vector<Tensor> without_names(std::vector<NamedTensor> named) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(named.size());
+  for (NamedTensor& entry : named) tensors.push_back(std::move(entry.tensor));
+  return tensors;
+}
+}  // namespace
+std::vector<Tensor> ModuleBase::parameters() const { return without_names(named_parameters()); }
+std::vector<Tensor> ModuleBase::buffers() const { return without_names(named_buffers()); }
+
+void ModuleBase::apply(const std::function<void(ModuleBase&)>& f) {
+  for (const NamedModule& child : children_of()) child.module->apply(f);
+  f(*this);
+}
+
+// ---- state ----------------------------------------------------------------------------------------------------------------
+
+StateDict ModuleBase::state_dict() const {
+  std::vector<PlacedTensor> placed;
+  collect("", placed);
+  StateDict state;
+  for (const PlacedTensor& place : placed) {
+    if (place.kind != SlotKind::kTransientBuffer) state.set(place.name, place.tensor->detach());
+  }
+  return state;
+}
+
+namespace {
+std::string lines_of(const char* what, const std::vector<std::string>& names) {
+  std::string text;
+  if (names.empty()) return text;
+  text = concat("\n  ", what, ":");
+  for (const std::string& name : names) text += concat("\n    ", name);
+  return text;
+}
+}  // namespace
+
+LoadReport ModuleBase::load_state_dict(const StateDict& state, bool strict) {
+  std::vector<PlacedTensor> placed;
+  collect("", placed);
+  LoadReport report;
+  std::unordered_set<std::string> known;
+  std::vector<std::pair<Tensor, Tensor>> copies;  // target, source
+  for (const PlacedTensor& place : placed) {
+    if (place.kind == SlotKind::kTransientBuffer) continue;
+    known.insert(place.name);
+    const StateDict::Value* value = state.find(place.name);
+    const Tensor* source = value != nullptr ? std::get_if<Tensor>(value) : nullptr;
+    if (source == nullptr) {
+      report.missing.push_back(place.name);
+    } else if (!(source->sizes() == place.tensor->sizes())) {
+      report.misshapen.push_back(
+          concat(place.name, ": module ", place.tensor->sizes(), ", state_dict ", source->sizes()));
+    } else {
+      copies.emplace_back(*place.tensor, *source);
+    }
+  }
+  for (const auto& [name, value] : state) {
+    if (!known.contains(name)) report.unexpected.push_back(name);
+  }
+  TUTTI_CHECK(!strict || report.ok(), ModuleError, "load_state_dict: the entries do not fit ", type_name(),
+              lines_of("missing (in the module, not in the state_dict)", report.missing),
+              lines_of("unexpected (in the state_dict, not in the module)", report.unexpected),
+              lines_of("misshapen", report.misshapen));
+  for (auto& [target, source] : copies) {
+    raw::copy(target, source);
+    raw::bump_version(target);
+  }
+  return report;
+}
+
+// ---- modes and conversions ------------------------------------------------------------------------------------------------
+
+void ModuleBase::train(bool on) {
+  apply([on](ModuleBase& module) { module.training_ = on; });
+}
+
+namespace {
+// Gives a tensor that others hold handles to another memory; its gradient moves along.
+template <class Convert>
+void convert_in_place(const Tensor& tensor, const Convert& convert) {
+  const Tensor converted = convert(tensor);
+  if (!converted.is_same(tensor)) {
+    const Tensor grad = tensor.grad();
+    raw::set_data(tensor, converted);
+    if (grad.defined()) tensor.impl()->requires_grad ? Tensor(tensor).set_grad(convert(grad)) : void();
+  }
+}
+}  // namespace
+
+void ModuleBase::to(Device device) {
+  const autograd::NoGradGuard no_grad;
+  for (const Tensor& tensor : parameters())
+    convert_in_place(tensor, [&](const Tensor& t) { return t.detach().to(device); });
+  for (const Tensor& tensor : buffers())
+    convert_in_place(tensor, [&](const Tensor& t) { return t.detach().to(device); });
+}
+void ModuleBase::to(DType dtype) {
+  TUTTI_CHECK(is_floating_point(dtype), DTypeError,
+              "a module's parameters can be converted to a floating dtype only, given ", dtype);
+  const autograd::NoGradGuard no_grad;
+  const auto convert = [&](const Tensor& t) {
+    return is_floating_point(t.dtype()) ? t.detach().to(dtype) : t;
+  };
+  for (const Tensor& tensor : parameters()) convert_in_place(tensor, convert);
+  for (const Tensor& tensor : buffers()) convert_in_place(tensor, convert);
+}
+void ModuleBase::requires_grad_(bool on) {
+  for (Tensor& parameter : parameters()) parameter.requires_grad_(on);
+}
+void ModuleBase::zero_grad() {
+  for (Tensor& parameter : parameters()) parameter.set_grad({});
+}
+
+// ---- summary ----------------------------------------------------------------------------------------------------------------
+
+std::string ModuleBase::summary() {
+  std::string text;
+  std::int64_t total = 0;
+  for (const NamedTensor& parameter : named_parameters()) total += parameter.tensor.numel();
+  for (const NamedModule& entry : named_modules()) {
+    const auto depth = static_cast<std::size_t>(
+        entry.name.empty() ? 0 : 1 + std::count(entry.name.begin(), entry.name.end(), '.'));
+    const std::size_t dot = entry.name.rfind('.');
+    std::string line(2 * depth, ' ');
+    if (!entry.name.empty())
+      line += concat(dot == std::string::npos ? entry.name : entry.name.substr(dot + 1), ": ");
+    line += entry.module->type_name();
+    std::string shapes;
+    std::int64_t own = 0;
+    for (const Slot& slot : entry.module->slots_) {
+      if (slot.kind != SlotKind::kParameter) continue;
+      const Tensor& tensor = entry.module->tensor_of(slot);
+      if (!tensor.defined()) continue;
+      shapes += concat(shapes.empty() ? "  " : ", ", slot.name, " ", tensor.sizes());
+      own += tensor.numel();
+    }
+    if (line.size() < 32) line.resize(32, ' ');
+    if (own > 0) line += concat(shapes, "  ", own, " parameters");
+    while (line.back() == ' ') line.pop_back();
+    text += line + "\n";
+  }
+  return text + concat("total: ", total, " parameters\n");
+}
+
+namespace detail {
+std::string short_type_name(std::string_view pretty) {
+  // "... [with T = a::b::Name; ...]" (GCC) or "... [T = a::b::Name]" (clang)
+  const std::size_t start = pretty.find("T = ");
+  std::string_view text = pretty.substr(start + 4);
+  text = text.substr(0, text.find_first_of(";]"));
+  const std::size_t colons = text.substr(0, text.find('<')).rfind("::");
+  return std::string(colons == std::string_view::npos ? text : text.substr(colons + 2));
+}
+}  // namespace detail
+
+}  // namespace tutti::nn

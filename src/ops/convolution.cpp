@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution. Forward above backward; the public function last.
+#include "tutti/ops/convolution.hpp"
+
+#include "ops/dispatch.hpp"
+#include "ops/matmul_support.hpp"
+#include "tutti/autograd/function.hpp"
+
+namespace tutti {
+
+namespace {
+
+using autograd::CastPolicy;
+using autograd::Function;
+
+void fill_pair(std::int32_t (&pair)[2], Size2d size) {
+  pair[0] = size.height;
+  pair[1] = size.width;
+}
+
+std::int64_t output_size(std::int64_t in, int kernel, int stride, int padding, int dilation) {
+  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+struct Geometry {
+  Conv2dFunctionOptions options;
+  void fill(tutti_conv2d& args) const {
+    fill_pair(args.stride, options.stride);
+    fill_pair(args.padding, options.padding);
+    fill_pair(args.dilation, options.dilation);
+    args.groups = options.groups;
+    args.epilogue = TUTTI_EPILOGUE_NONE;
+    args.precision = ops::current_precision();
+    args.beta = 0;
+    args.bias.data = nullptr;
+  }
+};
+
+// y = x * w + b (cross-correlation).  dx = transposed convolution of g with w, dw = correlation of x with g, db = sum of g.
+struct Conv2d : Function<Conv2d> {
+  static constexpr CastPolicy kCast = CastPolicy::kLowerPrecision;
+  using State = Geometry;
+
+  static Tensor channels_last(const Dims& sizes, const Tensor& like) {
+    return empty_strided(sizes, raw::channels_last_strides(sizes), like.dtype(), like.device());
+  }
+  static Tensor forward(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Conv2dFunctionOptions& o) {
+    ctx.state().options = o;
+    ctx.save(x, weight);
+    const auto kh = static_cast<int>(weight.size(2));
+    const auto kw = static_cast<int>(weight.size(3));
+    Tensor y =
+        channels_last({x.size(0), weight.size(0),
+                       output_size(x.size(2), kh, o.stride.height, o.padding.height, o.dilation.height),
+                       output_size(x.size(3), kw, o.stride.width, o.padding.width, o.dilation.width)},
+                      x);
+    tutti_conv2d args;
+    args.stream = dispatch::stream_of(x.device());
+    ctx.state().fill(args);
+    raw::fill_view(args.x, x);
+    ops::fill_weight(args.weight, weight, true);
+    if (bias.defined()) raw::fill_view(args.bias, bias);
+    raw::fill_view(args.y, y);
+    dispatch::check(x.device(), dispatch::backend_of(x.device()).kernels.conv2d_forward(&args), "conv2d");
+    return y;
+  }
+  static std::array<Tensor, 3> backward(Context& ctx, const Tensor& grad_y) {
+    const Tensor x = ctx.saved(0);
+    const Tensor weight = ctx.saved(1);
+    const tutti_kernel_functions& kernels = dispatch::backend_of(x.device()).kernels;
+    tutti_conv2d args;
+    args.stream = dispatch::stream_of(x.device());
+    ctx.state().fill(args);
+    raw::fill_view(args.y, grad_y);
+    std::array<Tensor, 3> grads;
+    // The weights first: their gradient is what the other ranks wait for.
+    if (ctx.needs_input_grad(1) || ctx.needs_input_grad(2)) {
+      auto destination = ctx.grad_destination(1);
+      grads[1] = destination ? destination->tensor : empty(weight.sizes(), weight.dtype(), weight.device());
+      args.beta = destination && destination->accumulate ? 1 : 0;
+      if (ctx.needs_input_grad(2)) {
+        grads[2] = empty({weight.size(0)}, weight.dtype(), weight.device());
+        raw::fill_view(args.bias, grads[2]);
+      }
+      raw::fill_view(args.x, x);
+      args.weight = {raw::view_of(grads[1]), nullptr, 0};
+      dispatch::check(x.device(), kernels.conv2d_backward_weight(&args), "conv2d");
+      if (!ctx.needs_input_grad(1)) grads[1] = Tensor();
+      args.bias.data = nullptr;
+      args.beta = 0;
+    }
+    if (ctx.needs_input_grad(0)) {
+      grads[0] = x.is_contiguous() && x.size(1) > 1 ? empty(x.sizes(), x.dtype(), x.device())
+                                                    : channels_last(x.sizes(), x);
+      raw::fill_view(args.x, grads[0]);
+      ops::fill_weight(args.weight, weight, true);
+      dispatch::check(x.device(), kernels.conv2d_backward_data(&args), "conv2d");
+    }
+    return grads;
+  }
+};
+
+void check_geometry(const Tensor& x, const Tensor& weight, const Conv2dFunctionOptions& o) {
+  const Size2d kernel(static_cast<int>(weight.size(2)), static_cast<int>(weight.size(3)));
+  TUTTI_CHECK(o.stride.height > 0 && o.stride.width > 0 && o.dilation.height > 0 && o.dilation.width > 0 &&
+                  o.padding.height >= 0 && o.padding.width >= 0,
+              ValueError, "conv2d: stride and dilation must be positive and padding not negative");
+  TUTTI_CHECK(kernel.height > 0 && kernel.width > 0, ShapeError, "conv2d: the kernel is empty, weight ",
+              weight.sizes());
+  TUTTI_CHECK(x.size(2) + 2 * o.padding.height >= o.dilation.height * (kernel.height - 1) + 1 &&
+                  x.size(3) + 2 * o.padding.width >= o.dilation.width * (kernel.width - 1) + 1,
+              ShapeError, "conv2d: the kernel of weight ", weight.sizes(),
+              " is larger than the padded image of x ", x.sizes());
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dFunctionOptions& options) {
+  TUTTI_CHECK(x.dim() == 4, ShapeError, "conv2d: x must be [N, C, H, W], given ", x.sizes());
+  TUTTI_CHECK(weight.dim() == 4, ShapeError, "conv2d: weight must be [O, C / groups, kh, kw], given ",
+              weight.sizes());
+  TUTTI_CHECK(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), DTypeError,
+              "conv2d: x, weight and bias must have one dtype, given ", x.dtype(), " and ", weight.dtype(),
+              bias.defined() ? concat(" and ", bias.dtype()) : std::string());
+  TUTTI_CHECK(x.device() == weight.device(), DeviceError, "conv2d: x is on ", x.device(), ", weight on ",
+              weight.device());
+  TUTTI_CHECK(options.groups > 0 && weight.size(0) % options.groups == 0 &&
+                  x.size(1) == weight.size(1) * options.groups,
+              ShapeError, "conv2d: x ", x.sizes(), " has ", x.size(1), " channels, weight ", weight.sizes(),
+              " with ", options.groups, " groups wants ", weight.size(1) * options.groups);
+  TUTTI_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), ShapeError,
+              "conv2d: bias must be [", weight.size(0), "], given ", bias.sizes());
+  check_geometry(x, weight, options);
+  return Conv2d::apply(x, weight, bias, options);
+}
+
+}  // namespace tutti

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic with broadcasting. Each op: forward above backward; the public functions last.
+#include "tutti/ops/pointwise.hpp"
+
+#include "ops/dispatch.hpp"
+#include "ops/op_support.hpp"
+#include "tensor/promotion.hpp"
+#include "tutti/autograd/function.hpp"
+
+namespace tutti {
+
+namespace {
+
+using autograd::CastPolicy;
+using autograd::Function;
+using Gradients2 = std::array<Tensor, 2>;
+
+// Where the two inputs of a broadcasting op came from, so that gradients can go back there.
+struct Operands {
+  ops::InputMeta a, b;
+  void remember(const Tensor& x, const Tensor& y) {
+    a = ops::InputMeta(x);
+    b = ops::InputMeta(y);
+  }
+};
+
+// y = a + alpha b.  da = g, db = alpha g.
+struct Add : Function<Add> {
+  static constexpr CastPolicy kCast = CastPolicy::kPromote;
+  struct State {
+    Operands from;
+    double alpha = 1;
+  };
+  static Tensor forward(Context& ctx, const Tensor& a, const Tensor& b, double alpha) {
+    const DType dtype = result_type(a, b);
+    if (ctx.recording()) {
+      ctx.state().from.remember(a, b);
+      ctx.state().alpha = alpha;
+    }
+    if (alpha == 1) return dispatch::binary<functors::Add>("add", dtype, a, b);
+    return dispatch::binary<functors::AddScaled>("add", dtype, a, b, alpha);
+  }
+  static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
+    const State& state = ctx.state();
+    Gradients2 grads;
+    if (ctx.needs_input_grad(0)) grads[0] = state.from.a.reduce(grad_y);
+    if (ctx.needs_input_grad(1)) {
+      const Tensor scaled = state.alpha == 1 ? grad_y : ops::times(grad_y, state.alpha);
+      grads[1] = state.from.b.reduce(scaled);
+    }
+    return grads;
+  }
+};
+
+// y = a - b.  da = g, db = -g.
+struct Sub : Function<Sub> {
+  static constexpr CastPolicy kCast = CastPolicy::kPromote;
+  using State = Operands;
+  static Tensor forward(Context& ctx, const Tensor& a, const Tensor& b) {
+    if (ctx.recording()) ctx.state().remember(a, b);
+    return dispatch::binary<functors::Sub>("sub", result_type(a, b), a, b);
+  }
+  static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
+    Gradients2 grads;
+    if (ctx.needs_input_grad(0)) grads[0] = ctx.state().a.reduce(grad_y);
+    if (ctx.needs_input_grad(1))
+      grads[1] = ctx.state().b.reduce(dispatch::unary<functors::Neg>("sub", grad_y));
+    return grads;
+  }
+};
+
+// y = a b.  da = g b, db = g a.
+struct Mul : Function<Mul> {
+  static constexpr CastPolicy kCast = CastPolicy::kPromote;
+  using State = Operands;
+  static Tensor forward(Context& ctx, const Tensor& a, const Tensor& b) {
+    if (ctx.recording()) ctx.state().remember(a, b);
+    ctx.save(a, b);
+    return dispatch::binary<functors::Mul>("mul", result_type(a, b), a, b);
+  }
+  static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
+    Gradients2 grads;
+    const DType dtype = grad_y.dtype();
+    if (ctx.needs_input_grad(0)) {
+      grads[0] = ctx.state().a.reduce(dispatch::binary<functors::Mul>("mul", dtype, grad_y, ctx.saved(1)));
+    }
+    if (ctx.needs_input_grad(1)) {
+      grads[1] = ctx.state().b.reduce(dispatch::binary<functors::Mul>("mul", dtype, grad_y, ctx.saved(0)));
+    }
+    return grads;
+  }
+};
+
+// y = a / b.  da = g / b, db = -g a / b^2.
+struct Div : Function<Div> {
+  static constexpr CastPolicy kCast = CastPolicy::kPromote;
+  using State = Operands;
+  static Tensor forward(Context& ctx, const Tensor& a, const Tensor& b) {
+    if (ctx.recording()) ctx.state().remember(a, b);
+    ctx.save(a, b);
+    return dispatch::binary<functors::Div>("div", dispatch::floating(result_type(a, b)), a, b);
+  }
+  static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
+    Gradients2 grads;
+    const DType dtype = grad_y.dtype();
+    const Tensor a = ctx.saved(0);
+    const Tensor b = ctx.saved(1);
+    if (ctx.needs_input_grad(0)) {
+      grads[0] = ctx.state().a.reduce(dispatch::binary<functors::Div>("div", dtype, grad_y, b));
+    }
+    if (ctx.needs_input_grad(1)) {
+      grads[1] =
+          ctx.state().b.reduce(dispatch::ternary<functors::DivGradDenominator>("div", dtype, grad_y, a, b));
+    }
+    return grads;
+  }
+};
+
+// y = a^b.  da = g b a^(b-1), db = g a^b log a.
+struct Pow : Function<Pow> {
+  static constexpr CastPolicy kCast = CastPolicy::kFloat32;
+  using State = Operands;
+  static Tensor forward(Context& ctx, const Tensor& a, const Tensor& b) {
+    if (ctx.recording()) ctx.state().remember(a, b);
+    ctx.save(a, b);
+    return dispatch::binary<functors::Pow>("pow", result_type(a, b), a, b);
+  }
+  static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
+    Gradients2 grads;
+    const DType dtype = grad_y.dtype();
+    const Tensor a = ctx.saved(0);
+    const Tensor b = ctx.saved(1);
+    if (ctx.needs_input_grad(0)) {
+      grads[0] = ctx.state().a.reduce(dispatch::ternary<functors::PowGradBase>("pow", dtype, grad_y, a, b));
+    }
+    if (ctx.needs_input_grad(1)) {
+      grads[1] =
+          ctx.state().b.reduce(dispatch::ternary<functors::PowGradExponent>("pow", dtype, grad_y, a, b));
+    }
+    return grads;
+  }
+};
+
+// The number beside a tensor: y = f(x, s) or f(s, x).
+template <class F>
+Tensor with_scalar(const char* name, DType dtype, const Tensor& x, Scalar number, bool number_first) {
+  dispatch::Pointwise call{dispatch::kFunctor<F>, name, dtype, dtype};
+  call.scalar_input = number_first ? 0 : 1;
+  call.scalar = number;
+  return dispatch::pointwise(call, {&x});
+}
+
+// y = x + s.  dx = g.
+struct AddScalar : Function<AddScalar> {
+  struct State {
+    DType dtype = DType::kFloat32;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ctx.state().dtype = x.dtype();
+    return with_scalar<functors::Add>("add", result_type(x, number), x, number, false);
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    return raw::to_dtype(grad_y, ctx.state().dtype);
+  }
+};
+
+// y = s - x.  dx = -g.
+struct ScalarSub : Function<ScalarSub> {
+  struct State {
+    DType dtype = DType::kFloat32;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ctx.state().dtype = x.dtype();
+    return with_scalar<functors::Sub>("sub", result_type(x, number), x, number, true);
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    return raw::to_dtype(dispatch::unary<functors::Neg>("sub", grad_y), ctx.state().dtype);
+  }
+};
+
+// y = x s.  dx = g s.
+struct MulScalar : Function<MulScalar> {
+  struct State {
+    DType dtype = DType::kFloat32;
+    double factor = 1;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ctx.state() = {x.dtype(), number.to_double()};
+    return with_scalar<functors::Mul>("mul", result_type(x, number), x, number, false);
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    return raw::to_dtype(ops::times(grad_y, ctx.state().factor), ctx.state().dtype);
+  }
+};
+
+// y = x / s.  dx = g / s.
+struct DivScalar : Function<DivScalar> {
+  struct State {
+    DType dtype = DType::kFloat32;
+    double divisor = 1;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ctx.state() = {x.dtype(), number.to_double()};
+    return with_scalar<functors::Div>("div", dispatch::floating(result_type(x, number)), x, number, false);
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    const Tensor grad = with_scalar<functors::Div>("div", grad_y.dtype(), grad_y, ctx.state().divisor, false);
+    return raw::to_dtype(grad, ctx.state().dtype);
+  }
+};
+
+// y = s / x.  dx = -g s / x^2.
+struct ScalarDiv : Function<ScalarDiv> {
+  struct State {
+    double numerator = 1;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ctx.state().numerator = number.to_double();
+    ctx.save(x);
+    return with_scalar<functors::Div>("div", dispatch::floating(result_type(x, number)), x, number, true);
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    const Tensor x = ctx.saved(0);
+    dispatch::Pointwise call{dispatch::kFunctor<functors::DivGradDenominator>, "div", grad_y.dtype(),
+                             grad_y.dtype()};
+    call.scalar_input = 1;
+    call.scalar = ctx.state().numerator;
+    return raw::to_dtype(dispatch::pointwise(call, {&grad_y, &x}), x.dtype());
+  }
+};
+
+// y = x^e.  dx = g e x^(e-1).
+struct PowScalar : Function<PowScalar> {
+  static constexpr CastPolicy kCast = CastPolicy::kFloat32;
+  struct State {
+    double exponent = 1;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar exponent) {
+    TUTTI_CHECK(is_floating_point(x.dtype()) || exponent.is_floating_point() || exponent.to_int64() >= 0,
+                ValueError, "pow: integers to a negative integer power (", exponent.to_int64(),
+                ") are not integers; convert to a floating dtype");
+    ctx.state().exponent = exponent.to_double();
+    ctx.save(x);
+    const DType dtype = result_type(x, exponent);
+    return dispatch::pointwise(
+        {dispatch::kFunctor<functors::PowScalar>, "pow", dtype, dtype, {exponent.to_double()}}, {&x});
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    const Tensor x = ctx.saved(0);
+    const Tensor grad = dispatch::unary_grad<functors::PowScalarGrad>("pow", grad_y, x, ctx.state().exponent);
+    return raw::to_dtype(grad, x.dtype());
+  }
+};
+
+}  // namespace
+
+Tensor add(const Tensor& a, const Tensor& b, double alpha) { return Add::apply(a, b, alpha); }
+Tensor add(const Tensor& a, Scalar b) { return AddScalar::apply(a, b); }
+Tensor sub(const Tensor& a, const Tensor& b) { return Sub::apply(a, b); }
+Tensor sub(const Tensor& a, Scalar b) {
+  return AddScalar::apply(a, b.is_floating_point() ? Scalar(-b.to_double()) : Scalar(-b.to_int64()));
+}
+Tensor sub(Scalar a, const Tensor& b) { return ScalarSub::apply(b, a); }
+Tensor mul(const Tensor& a, const Tensor& b) { return Mul::apply(a, b); }
+Tensor mul(const Tensor& a, Scalar b) { return MulScalar::apply(a, b); }
+Tensor div(const Tensor& a, const Tensor& b) { return Div::apply(a, b); }
+Tensor div(const Tensor& a, Scalar b) { return DivScalar::apply(a, b); }
+Tensor div(Scalar a, const Tensor& b) { return ScalarDiv::apply(b, a); }
+Tensor pow(const Tensor& base, const Tensor& exponent) { return Pow::apply(base, exponent); }
+Tensor pow(const Tensor& base, Scalar exponent) { return PowScalar::apply(base, exponent); }
+
+}  // namespace tutti

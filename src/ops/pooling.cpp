@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools. Each op: forward above backward; the public functions last.
+#include "ops/dispatch.hpp"
+#include "ops/op_support.hpp"
+#include "tutti/autograd/function.hpp"
+#include "tutti/ops/convolution.hpp"
+
+namespace tutti {
+
+namespace {
+
+using autograd::Function;
+
+// What both pools share: the window, and x's shape and layout for the gradient.
+struct Window {
+  Size2d kernel, stride, padding, dilation = 1;
+  bool count_include_pad = true;
+  int divisor_override = 0;
+  Dims sizes, strides;
+
+  void fill(tutti_pool2d& args) const {
+    const auto set = [](std::int32_t(&pair)[2], Size2d size) {
+      pair[0] = size.height;
+      pair[1] = size.width;
+    };
+    set(args.kernel, kernel);
+    set(args.stride, stride);
+    set(args.padding, padding);
+    set(args.dilation, dilation);
+    args.count_include_pad = count_include_pad ? 1 : 0;
+    args.divisor_override = divisor_override;
+  }
+};
+
+Window make_window(const char* name, const Tensor& x, Size2d kernel, Size2d stride, Size2d padding,
+                   Size2d dilation) {
+  TUTTI_CHECK(x.dim() == 4, ShapeError, name, ": x must be [N, C, H, W], given ", x.sizes());
+  TUTTI_CHECK(kernel.height > 0 && kernel.width > 0, ShapeError, name,
+              ": kernel_size is required and must be positive");
+  if (stride == Size2d()) stride = kernel;
+  TUTTI_CHECK(stride.height > 0 && stride.width > 0 && dilation.height > 0 && dilation.width > 0, ValueError,
+              name, ": stride and dilation must be positive");
+  TUTTI_CHECK(padding.height >= 0 && padding.width >= 0 && 2 * padding.height <= kernel.height &&
+                  2 * padding.width <= kernel.width,
+              ValueError, name, ": padding must be at most half of kernel_size, given ", padding.height,
+              " x ", padding.width, " with a kernel of ", kernel.height, " x ", kernel.width);
+  TUTTI_CHECK(x.size(2) + 2 * padding.height >= dilation.height * (kernel.height - 1) + 1 &&
+                  x.size(3) + 2 * padding.width >= dilation.width * (kernel.width - 1) + 1,
+              ShapeError, name, ": a window of ", kernel.height, " x ", kernel.width,
+              " is larger than the padded image of x ", x.sizes());
+  Window window;
+  window.kernel = kernel;
+  window.stride = stride;
+  window.padding = padding;
+  window.dilation = dilation;
+  window.sizes = x.sizes();
+  window.strides = raw::is_dense(x) ? x.strides() : raw::contiguous_strides(x.sizes());
+  return window;
+}
+
+Tensor allocate_output(const Window& w, const Tensor& x, DType dtype) {
+  const auto out = [](std::int64_t in, int kernel, int stride, int padding, int dilation) {
+    return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+  };
+  const Dims sizes{x.size(0), x.size(1),
+                   out(x.size(2), w.kernel.height, w.stride.height, w.padding.height, w.dilation.height),
+                   out(x.size(3), w.kernel.width, w.stride.width, w.padding.width, w.dilation.width)};
+  const bool last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
+  return last ? empty_strided(sizes, raw::channels_last_strides(sizes), dtype, x.device())
+              : empty(sizes, dtype, x.device());
+}
+
+// y = greatest of each window.  dx = g at the greatest (the first of equal ones).
+struct MaxPool2d : Function<MaxPool2d> {
+  using State = Window;
+  static Tensor forward(Context& ctx, const Tensor& x, const Window& window) {
+    ctx.state() = window;
+    Tensor y = allocate_output(window, x, x.dtype());
+    const bool small = window.kernel.height * window.kernel.width <= 256;
+    const Tensor indices = allocate_output(window, x, small ? DType::kUInt8 : DType::kInt32);
+    ctx.save(indices);
+    tutti_pool2d args;
+    args.stream = dispatch::stream_of(x.device());
+    window.fill(args);
+    raw::fill_view(args.x, x);
+    raw::fill_view(args.y, y);
+    raw::fill_view(args.indices, indices);
+    dispatch::check(x.device(), dispatch::backend_of(x.device()).kernels.max_pool2d_forward(&args),
+                    "max_pool2d");
+    return y;
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    const State& window = ctx.state();
+    Tensor grad_x = empty_strided(window.sizes, window.strides, grad_y.dtype(), grad_y.device());
+    const Tensor indices = ctx.saved(0);
+    tutti_pool2d args;
+    args.stream = dispatch::stream_of(grad_y.device());
+    window.fill(args);
+    raw::fill_view(args.x, grad_x);
+    raw::fill_view(args.y, grad_y);
+    raw::fill_view(args.indices, indices);
+    dispatch::check(grad_y.device(), dispatch::backend_of(grad_y.device()).kernels.max_pool2d_backward(&args),
+                    "max_pool2d");
+    return grad_x;
+  }
+};
+
+// y = mean of each window.  dx = g / window's size, added over the windows.
+struct AvgPool2d : Function<AvgPool2d> {
+  using State = Window;
+  static Tensor forward(Context& ctx, const Tensor& x, const Window& window) {
+    ctx.state() = window;
+    Tensor y = allocate_output(window, x, x.dtype());
+    tutti_pool2d args;
+    args.stream = dispatch::stream_of(x.device());
+    window.fill(args);
+    raw::fill_view(args.x, x);
+    raw::fill_view(args.y, y);
+    args.indices.data = nullptr;
+    dispatch::check(x.device(), dispatch::backend_of(x.device()).kernels.avg_pool2d_forward(&args),
+                    "avg_pool2d");
+    return y;
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    const State& window = ctx.state();
+    Tensor grad_x = empty_strided(window.sizes, window.strides, grad_y.dtype(), grad_y.device());
+    tutti_pool2d args;
+    args.stream = dispatch::stream_of(grad_y.device());
+    window.fill(args);
+    raw::fill_view(args.x, grad_x);
+    raw::fill_view(args.y, grad_y);
+    args.indices.data = nullptr;
+    dispatch::check(grad_y.device(), dispatch::backend_of(grad_y.device()).kernels.avg_pool2d_backward(&args),
+                    "avg_pool2d");
+    return grad_x;
+  }
+};
+
+void check_floating(const char* name, const Tensor& x) {
+  TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, name, ": wanted a floating dtype, given ", x.dtype());
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options) {
+  check_floating("max_pool2d", x);
+  const Window window =
+      make_window("max_pool2d", x, options.kernel_size, options.stride, options.padding, options.dilation);
+  return MaxPool2d::apply(x, window);
+}
+
+Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options) {
+  check_floating("avg_pool2d", x);
+  TUTTI_CHECK(options.divisor_override >= 0, ValueError,
+              "avg_pool2d: divisor_override must be positive, given ", options.divisor_override);
+  Window window = make_window("avg_pool2d", x, options.kernel_size, options.stride, options.padding, 1);
+  window.count_include_pad = options.count_include_pad;
+  window.divisor_override = options.divisor_override;
+  return AvgPool2d::apply(x, window);
+}
+
+}  // namespace tutti
