@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/onednn/packed_weights.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace tutti::cpu::onednn {
+
+namespace {
+
+struct Copy {
+  Key layout;
+  std::uint64_t version = 0;
+  bool used_before = false;  // in this version
+  bool filled = false;       // with this version
+  std::shared_ptr<void> memory;
+  std::size_t bytes = 0;
+};
+
+// What tutti_packed_slot::handle points at.
+struct Copies {
+  std::mutex mutex;
+  std::vector<Copy> copies;
+};
+
+// Layouts of one weight in use at a time: forward, backward, a few batch sizes.
+constexpr std::size_t kMostCopies = 8;
+
+Copies& copies_of(tutti_packed_slot& slot) {
+  static std::mutex creation;
+  const std::lock_guard lock(creation);
+  if (!slot.handle) {
+    slot.handle = new Copies;
+    slot.destroy = [](void* handle) { delete static_cast<Copies*>(handle); };
+  }
+  return *static_cast<Copies*>(slot.handle);
+}
+
+Copy& find_or_add(std::vector<Copy>& copies, const Key& layout) {
+  for (Copy& copy : copies) {
+    if (copy.layout == layout) return copy;
+  }
+  if (copies.size() == kMostCopies) {
+    copies.erase(std::min_element(copies.begin(), copies.end(),
+                                  [](const Copy& a, const Copy& b) { return a.version < b.version; }));
+  }
+  copies.emplace_back().layout = layout;
+  return copies.back();
+}
+
+}  // namespace
+
+std::shared_ptr<const void> packed_copy(const tutti_weight& weight, const Key& layout, std::size_t bytes,
+                                        PackWhen when, PackFunction pack, const void* context) {
+  if (!weight.slot) return nullptr;
+  Copies& slot = copies_of(*weight.slot);
+  const std::lock_guard lock(slot.mutex);
+  Copy& copy = find_or_add(slot.copies, layout);
+  if (copy.version != weight.version) {
+    copy.version = weight.version;
+    copy.used_before = copy.filled = false;
+  }
+  if (when == PackWhen::kSecondUse && !copy.used_before) {
+    copy.used_before = true;
+    return nullptr;
+  }
+  if (!copy.filled) {
+    // A copy that a call in another thread still reads is left to it.
+    if (copy.bytes != bytes || copy.memory.use_count() != 1) {
+      copy.memory = std::shared_ptr<void>(allocate_aligned(bytes).release(), FreeMemory());
+      copy.bytes = bytes;
+    }
+    pack(context, copy.memory.get());
+    copy.filled = true;
+  }
+  return copy.memory;
+}
+
+}  // namespace tutti::cpu::onednn
