@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "tutti/core/export.hpp"
+#include "tutti/core/phase.hpp"
 #include "tutti/tensor/state_dict.hpp"
 #include "tutti/tensor/tensor.hpp"
 
@@ -236,6 +237,7 @@ class Module : public ModuleBase {
   template <class... Args>
   decltype(auto) operator()(Args&&... args) {
     auto& self = static_cast<Derived&>(*this);
+    phase::begin_forward();
     if (!has_hooks()) [[likely]]
       return self.forward(std::forward<Args>(args)...);
     run_forward_pre_hooks();

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// backward      |--layer n--|--layer n-1--|--layer n-2--| ... |--layer 1--|
+// on_grad_ready      ^gn          ^gn-1        ^gn-2               ^g1
+// bucket 0           [pack........]launch======all_reduce======>
+// bucket 1                                     [pack..]launch=====all_reduce====>
+// finalize                                                                        wait, hand gradients back
+//
+// on_grad_ready         runs when a parameter's gradient is complete. With gradient_as_bucket_view the gradient was written
+//                       into its bucket already; otherwise it is packed there.
+// launch_ready_buckets  starts the reduction of every bucket that is full, strictly in order: all ranks issue the same
+//                       collectives in the same order, whatever the order in which their gradients arrive.
+// comm hook             what starts it: an all-reduce that averages, or the user's hook, which sums.
+// finalize              runs when backward has ended: waits, divides what a hook summed, hands gradients back.
+//
+// The last bucket carries one number more, the status: how many parameters of all ranks got no gradient. A rank that misses
+// some launches its unfinished buckets all the same, so that no other rank waits for ever; then all ranks know, exchange the
+// names and throw the same error in this step.
+#include "parallel/reducer.hpp"
+
+#include "ops/dispatch.hpp"
+#include "ops/op_support.hpp"
+#include "parallel/bucket_layout.hpp"
+#include "tensor/raw.hpp"
+#include "tutti/autograd/engine.hpp"
+#include "tutti/autograd/guards.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/core/phase.hpp"
+#include "tutti/core/trace.hpp"
+
+namespace tutti::parallel {
+
+namespace {
+
+constexpr std::size_t kStatusBytes = 64;  // keeps the bucket's length a multiple of the slots' alignment
+
+std::size_t to_bytes(double mebibytes, const char* option) {
+  TUTTI_CHECK(mebibytes > 0 && mebibytes < 1e9, ValueError, "DistributedDataParallel: ", option,
+              " must be a positive number of MiB, given ", mebibytes);
+  return static_cast<std::size_t>(mebibytes * 1024 * 1024);
+}
+
+bool same_memory(const Tensor& a, const Tensor& b) {
+  return a.raw_data() == b.raw_data() && a.strides() == b.strides() && a.shares_storage(b);
+}
+
+}  // namespace
+
+// ---- construction -------------------------------------------------------------------------------------------------------
+
+Reducer::Reducer(std::vector<nn::NamedTensor> parameters, std::shared_ptr<comm::ProcessGroup> group,
+                 const DistributedDataParallelOptions& options)
+    : group_(std::move(group)), as_bucket_view_(options.gradient_as_bucket_view) {
+  slots_.reserve(parameters.size());
+  for (nn::NamedTensor& entry : parameters) {
+    slots_.push_back({std::move(entry.name), std::move(entry.tensor), {}, 0, false});
+  }
+  build_buckets(options);
+  attach_hooks();
+}
+
+Reducer::~Reducer() {
+  for (const Slot& slot : slots_) {
+    if (as_bucket_view_ && slot.parameter.requires_grad()) autograd::clear_grad_destination(slot.parameter);
+  }
+}
+
+void Reducer::build_buckets(const DistributedDataParallelOptions& options) {
+  std::vector<Tensor> parameters;
+  for (const Slot& slot : slots_) parameters.push_back(slot.parameter);
+  const std::vector<BucketLayout> layouts =
+      assign_buckets(parameters, to_bytes(options.first_bucket_cap_mb, "first_bucket_cap_mb"),
+                     to_bytes(options.bucket_cap_mb, "bucket_cap_mb"));
+  buckets_.resize(layouts.size());
+  for (std::size_t i = 0; i < layouts.size(); ++i) make_bucket(i, layouts.size(), layouts[i]);
+}
+
+void Reducer::make_bucket(std::size_t index, std::size_t count, const BucketLayout& layout) {
+  Bucket& bucket = buckets_[index];
+  const bool last = index + 1 == count;
+  const auto status_numel = static_cast<std::int64_t>(last ? kStatusBytes / size_of(layout.dtype) : 0);
+  bucket.whole = group_->allocate({layout.numel + status_numel}, layout.dtype, layout.device);
+  raw::fill(bucket.whole, 0);
+  bucket.grads.index_ = index;
+  bucket.grads.is_last_ = last;
+  bucket.grads.group_ = group_.get();
+  bucket.grads.buffer_ = raw::slice(bucket.whole, 0, 0, layout.numel, 1);
+  if (last) status_ = raw::slice(bucket.whole, 0, layout.numel, layout.numel + status_numel, 1);
+  for (const BucketSlot& place : layout.slots) {
+    Slot& slot = slots_[place.parameter];
+    const Tensor& parameter = slot.parameter;
+    const Dims strides =
+        raw::is_dense(parameter) ? parameter.strides() : raw::contiguous_strides(parameter.sizes());
+    slot.view =
+        raw::as_strided(raw::slice(bucket.whole, 0, place.offset, place.offset + parameter.numel(), 1),
+                        parameter.sizes(), strides);
+    slot.bucket = index;
+    bucket.slots.push_back(place.parameter);
+    bucket.grads.parameters_.push_back(parameter);
+    bucket.grads.gradients_.push_back(slot.view);
+  }
+  bucket.pending = bucket.slots.size();
+}
+
+void Reducer::attach_hooks() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (as_bucket_view_) autograd::set_grad_destination(slots_[i].parameter, slots_[i].view);
+    handles_.push_back(autograd::register_post_accumulate_grad_hook(
+        slots_[i].parameter, [this, i](const Tensor&) { on_grad_ready(i); }));
+  }
+}
+
+// ---- one backward: four steps ---------------------------------------------------------------------------------------------
+
+void Reducer::on_grad_ready(std::size_t slot_index) {
+  if (!sync_) return;
+  const trace::Range range("on_grad_ready", static_cast<std::int64_t>(slot_index));
+  if (!in_progress_) start_backward();
+  Slot& slot = slots_[slot_index];
+  TUTTI_CHECK(!slot.ready, AutogradError, "DistributedDataParallel: parameter ", slot.name,
+              " got a second gradient in one backward");
+  store_in_bucket(slot);
+  slot.ready = true;
+  if (--buckets_[slot.bucket].pending == 0) launch_ready_buckets();
+}
+
+void Reducer::launch_ready_buckets() {
+  const trace::Range range("launch_ready_buckets", static_cast<std::int64_t>(next_bucket_));
+  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
+    Bucket& bucket = buckets_[next_bucket_++];
+    bucket.work = run_comm_hook(bucket);
+  }
+}
+
+comm::Work Reducer::run_comm_hook(Bucket& bucket) {
+  const trace::Range range("comm_hook", static_cast<std::int64_t>(bucket.grads.index()));
+  if (!comm_hook_) return group_->all_reduce(bucket.whole, comm::ReduceOp::kMean);
+  const autograd::NoGradGuard no_grad;
+  comm::Work work = comm_hook_(bucket.grads);
+  if (bucket.grads.is_last()) status_work_ = group_->all_reduce(status_);
+  return work;
+}
+
+void Reducer::finalize() {
+  const trace::Range range("finalize");
+  const autograd::NoGradGuard no_grad;
+  if (next_bucket_ < buckets_.size()) launch_incomplete_buckets();
+  {
+    const phase::Scope exposed(phase::Kind::kExposedCommunication);
+    for (Bucket& bucket : buckets_) bucket.work.wait();
+    status_work_.wait();
+  }
+  if (raw::select(status_, 0, 0).item() != 0) throw_missing_gradients();
+  for (Bucket& bucket : buckets_) hand_back(bucket);
+  reset();
+}
+
+// ---- what they need ---------------------------------------------------------------------------------------------------------
+
+void Reducer::start_backward() {
+  in_progress_ = true;
+  autograd::queue_callback([this] { finalize(); });
+}
+
+// After this the bucket holds the gradient, and with bucket views the parameter's .grad is the bucket's memory.
+void Reducer::store_in_bucket(Slot& slot) const {
+  const Tensor grad = slot.parameter.grad();
+  if (same_memory(grad, slot.view)) return;
+  TUTTI_CHECK(grad.dtype() == slot.view.dtype() && grad.device() == slot.view.device(), AutogradError,
+              "DistributedDataParallel: the gradient of ", slot.name, " is ", grad.dtype(), " on ",
+              grad.device(), ", its bucket ", slot.view.dtype(), " on ", slot.view.device(),
+              "; convert and move the module before wrapping it");
+  raw::copy(slot.view, grad);
+  if (as_bucket_view_) Tensor(slot.parameter).set_grad(raw::alias(slot.view));
+}
+
+// Backward has ended and this rank misses gradients. The others may be waiting: take part, and say so in the status.
+void Reducer::launch_incomplete_buckets() {
+  for (const Slot& slot : slots_) missing_ += slot.ready ? 0 : 1;
+  raw::fill(status_, 1);
+  for (Bucket& bucket : buckets_) bucket.pending = 0;
+  launch_ready_buckets();
+}
+
+void Reducer::hand_back(Bucket& bucket) {
+  if (comm_hook_) {
+    dispatch::Pointwise divide{dispatch::kFunctor<functors::Div>, "div", bucket.whole.dtype(),
+                               bucket.whole.dtype()};
+    divide.scalar_input = 1;
+    divide.scalar = group_->size();
+    dispatch::pointwise_into(bucket.grads.buffer(), divide, {&bucket.grads.buffer()});
+  }
+  for (const std::size_t index : bucket.slots) {
+    Slot& slot = slots_[index];
+    if (!as_bucket_view_) {
+      const Tensor grad = slot.parameter.grad();
+      raw::copy(grad, slot.view);
+      raw::bump_version(grad);
+    }
+  }
+}
+
+void Reducer::reset() noexcept {
+  for (Slot& slot : slots_) slot.ready = false;
+  for (Bucket& bucket : buckets_) {
+    bucket.pending = bucket.slots.size();
+    bucket.work = comm::Work();
+  }
+  status_work_ = comm::Work();
+  next_bucket_ = 0;
+  missing_ = 0;
+  in_progress_ = false;
+}
+
+void Reducer::throw_missing_gradients() {
+  std::string mine;
+  for (const Slot& slot : slots_) {
+    if (!slot.ready) mine += concat(mine.empty() ? "" : ", ", slot.name);
+  }
+  // What the buckets hold is no mean of anything: nobody may step on it.
+  for (Slot& slot : slots_) slot.parameter.set_grad({});
+  raw::fill(status_, 0);
+  reset();
+  const std::vector<std::string> all = group_->exchange(mine);
+  std::string text;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) text += concat("\n  rank ", rank, ": ", all[rank]);
+  }
+  throw AutogradError(
+      concat("DistributedDataParallel: these parameters require grad but got none in this backward:", text,
+             "\nEvery parameter must take part in the loss on every rank; freeze the others with "
+             "requires_grad_(false) "
+             "before wrapping the module. All gradients of this step were dropped."));
+}
+
+// ---- settings ---------------------------------------------------------------------------------------------------------------
+
+void Reducer::set_comm_hook(CommHook hook) {
+  TUTTI_CHECK(!in_progress_, AutogradError, "register_comm_hook: not during a backward");
+  comm_hook_ = std::move(hook);
+}
+
+bool Reducer::set_sync(bool on) noexcept { return std::exchange(sync_, on); }
+
+void Reducer::recover() {
+  if (!in_progress_ || autograd::in_backward()) return;
+  for (std::size_t i = 0; i < next_bucket_; ++i) buckets_[i].work.wait();
+  raw::fill(status_, 0);
+  reset();
+}
+
+std::vector<std::size_t> Reducer::bucket_bytes() const {
+  std::vector<std::size_t> bytes;
+  for (const Bucket& bucket : buckets_) {
+    bytes.push_back(static_cast<std::size_t>(bucket.grads.buffer().numel()) *
+                    bucket.grads.buffer().element_size());
+  }
+  return bytes;
+}
+
+}  // namespace tutti::parallel

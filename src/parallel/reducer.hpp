@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages gradients over the ranks while backward runs. reducer.cpp opens with the timeline.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/autograd/hooks.hpp"
+#include "tutti/comm/process_group.hpp"
+#include "tutti/nn/module.hpp"
+#include "tutti/parallel/distributed_data_parallel.hpp"
+#include "tutti/parallel/grad_bucket.hpp"
+
+namespace tutti::parallel {
+
+class Reducer {
+ public:
+  // `parameters`: those that require grad, in the order that all ranks have agreed on.
+  Reducer(std::vector<nn::NamedTensor> parameters, std::shared_ptr<comm::ProcessGroup> group,
+          const DistributedDataParallelOptions& options);
+  ~Reducer();
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+
+  void set_comm_hook(CommHook hook);
+  bool set_sync(bool on) noexcept;  // returns what it was
+  // Forgets a backward that threw before it was finished.
+  void recover();
+  std::vector<std::size_t> bucket_bytes() const;
+
+ private:
+  // A parameter, and its place in a bucket.
+  struct Slot {
+    std::string name;
+    Tensor parameter;
+    Tensor view;  // its part of the bucket, in its own shape
+    std::size_t bucket = 0;
+    bool ready = false;
+  };
+  struct Bucket {
+    GradBucket grads;
+    std::vector<std::size_t> slots;
+    Tensor whole;             // grads.buffer() and, in the last bucket, the status
+    std::size_t pending = 0;  // slots whose gradient is not there yet
+    comm::Work work;
+  };
+
+  void build_buckets(const DistributedDataParallelOptions& options);
+  void make_bucket(std::size_t index, std::size_t count, const struct BucketLayout& layout);
+  void attach_hooks();
+
+  // The four steps of a backward, in call order.
+  void on_grad_ready(std::size_t slot_index);
+  void launch_ready_buckets();
+  comm::Work run_comm_hook(Bucket& bucket);
+  void finalize();
+
+  void start_backward();
+  void store_in_bucket(Slot& slot) const;
+  void launch_incomplete_buckets();
+  void hand_back(Bucket& bucket);
+  void reset() noexcept;
+  [[noreturn]] void throw_missing_gradients();
+
+  std::shared_ptr<comm::ProcessGroup> group_;
+  bool as_bucket_view_;
+  bool sync_ = true;
+  bool in_progress_ = false;     // between a backward's first gradient and finalize
+  std::size_t next_bucket_ = 0;  // the one to launch next
+  std::size_t missing_ = 0;      // parameters without a gradient when backward ended
+  std::vector<Slot> slots_;
+  std::vector<Bucket> buckets_;
+  Tensor status_;           // one number: how many ranks miss gradients; travels with the last bucket
+  comm::Work status_work_;  // with a comm hook it travels on its own
+  CommHook comm_hook_;
+  std::vector<autograd::HookHandle> handles_;
+};
+
+}  // namespace tutti::parallel
