@@ -79,13 +79,10 @@ void throw_status(const tutti_backend& backend, tutti_status status, const char*
       // The CPU has every kernel, so what it lacks is a dtype; a plugin may lack the kernel itself.
       if (&backend == tutti_cpu_backend()) throw DTypeError(text);
       throw DeviceError(text);
-    case TUTTI_INVALID:
-      throw IndexError(text);
-    case TUTTI_OUT_OF_MEMORY:
-      throw MemoryError(text);
+    case TUTTI_INVALID: throw IndexError(text);
+    case TUTTI_OUT_OF_MEMORY: throw MemoryError(text);
     case TUTTI_OK:
-    case TUTTI_DEVICE_FAILED:
-      break;
+    case TUTTI_DEVICE_FAILED: break;
   }
   throw DeviceError(text);
 }

@@ -66,9 +66,9 @@ void check_copy_shapes(const Tensor& out, const Tensor& in) {
     fits = size == 1 || size == out.sizes()[out.dim() - d];
   }
   TUTTI_CHECK(fits, ShapeError, "copy: shape ", in.sizes(), " does not broadcast to ", out.sizes());
-  TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()), ShapeError,
-              "copy: elements of the destination share memory (shape ", out.sizes(), ", strides ", out.strides(),
-              ", an expanded view?); clone() it first");
+  TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()),
+              ShapeError, "copy: elements of the destination share memory (shape ", out.sizes(), ", strides ",
+              out.strides(), ", an expanded view?); clone() it first");
 }
 
 // Both on one device.
@@ -112,7 +112,8 @@ void copy_across_devices(const Tensor& out, const Tensor& in) {
 template <class T>
 bool holds(Scalar value) {
   if (value.kind() != Scalar::Kind::kFloating) {
-    return value.to_int64() >= std::numeric_limits<T>::min() && value.to_int64() <= std::numeric_limits<T>::max();
+    return value.to_int64() >= std::numeric_limits<T>::min() &&
+           value.to_int64() <= std::numeric_limits<T>::max();
   }
   // The number behind the greatest is a power of two: exact as double where the greatest itself is not.
   const double least = static_cast<double>(std::numeric_limits<T>::min());
@@ -122,18 +123,12 @@ bool holds(Scalar value) {
 
 bool holds(DType dtype, Scalar value) {
   switch (dtype) {
-    case DType::kInt64:
-      return holds<std::int64_t>(value);
-    case DType::kInt32:
-      return holds<std::int32_t>(value);
-    case DType::kInt16:
-      return holds<std::int16_t>(value);
-    case DType::kInt8:
-      return holds<std::int8_t>(value);
-    case DType::kUInt8:
-      return holds<std::uint8_t>(value);
-    default:
-      return true;
+    case DType::kInt64: return holds<std::int64_t>(value);
+    case DType::kInt32: return holds<std::int32_t>(value);
+    case DType::kInt16: return holds<std::int16_t>(value);
+    case DType::kInt8: return holds<std::int8_t>(value);
+    case DType::kUInt8: return holds<std::uint8_t>(value);
+    default: return true;
   }
 }
 
@@ -152,7 +147,8 @@ void copy(const Tensor& out, const Tensor& in) {
   }
   TUTTI_CHECK(!is_dense(out) || !is_dense(in), ShapeError,
               "copy: source and destination overlap in memory (shapes ", in.sizes(), " and ", out.sizes(),
-              " at offsets ", in.storage_offset(), " and ", out.storage_offset(), "); clone() the source first");
+              " at offsets ", in.storage_offset(), " and ", out.storage_offset(),
+              "); clone() the source first");
   // Interleaved views may have no element in common.
   copy_on_device(out, clone(in));
 }
@@ -205,7 +201,8 @@ Tensor sum_to_size(const Tensor& tensor, const Dims& sizes) {
   for (int d = 0; d < tensor.dim(); ++d) {
     const std::int64_t wanted = d < added ? 1 : sizes[d - added];
     if (d >= added && wanted == kept[d]) continue;
-    TUTTI_CHECK(wanted == 1, ShapeError, "sum_to_size: shape ", tensor.sizes(), " is not a broadcast of ", sizes);
+    TUTTI_CHECK(wanted == 1, ShapeError, "sum_to_size: shape ", tensor.sizes(), " is not a broadcast of ",
+                sizes);
     kept[d] = 1;
     mask |= 1U << static_cast<unsigned>(d);
   }

@@ -28,11 +28,12 @@ std::int64_t arange_count(Scalar start, Scalar end, Scalar step) {
   TUTTI_CHECK(std::isfinite(first) && std::isfinite(last) && std::isfinite(by), ValueError,
               "arange: start, end and step must be finite, given ", first, ", ", last, ", ", by);
   TUTTI_CHECK(by != 0, ValueError, "arange: the step must not be 0");
-  TUTTI_CHECK(by > 0 ? last >= first : last <= first, ValueError, "arange: a step of ", by, " does not lead from ", first,
-              " to ", last);
+  TUTTI_CHECK(by > 0 ? last >= first : last <= first, ValueError, "arange: a step of ", by,
+              " does not lead from ", first, " to ", last);
   if (floating) {
     const double count = std::ceil((last - first) / by);
-    TUTTI_CHECK(count < 0x1p62, ValueError, "arange: ", first, " to ", last, " by ", by, " are too many elements");
+    TUTTI_CHECK(count < 0x1p62, ValueError, "arange: ", first, " to ", last, " by ", by,
+                " are too many elements");
     return static_cast<std::int64_t>(count);
   }
   // Unsigned: the distance may exceed 63 bits.
@@ -54,12 +55,9 @@ DType arange_dtype(Scalar start, Scalar end, Scalar step) {
 
 DType dtype_of_number(Scalar value) {
   switch (value.kind()) {
-    case Scalar::Kind::kBool:
-      return DType::kBool;
-    case Scalar::Kind::kInteger:
-      return DType::kInt64;
-    case Scalar::Kind::kFloating:
-      break;
+    case Scalar::Kind::kBool: return DType::kBool;
+    case Scalar::Kind::kInteger: return DType::kInt64;
+    case Scalar::Kind::kFloating: break;
   }
   return DType::kFloat32;
 }
@@ -69,12 +67,13 @@ DType dtype_of_number(Scalar value) {
 Tensor empty(const Dims& sizes, DType dtype, Device device) {
   const std::int64_t numel = detail::checked_numel(sizes, "empty");
   detail::Storage* storage = detail::allocate_storage(device, detail::checked_bytes(numel, dtype, "empty"));
-  return detail::make_tensor(storage, storage->data, dtype, sizes, raw::contiguous_strides(sizes), numel, true);
+  return detail::make_tensor(storage, storage->data, dtype, sizes, raw::contiguous_strides(sizes), numel,
+                             true);
 }
 
 Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
-  TUTTI_CHECK(sizes.size() == strides.size(), ShapeError, "empty_strided: sizes ", sizes, " and strides ", strides,
-              " differ in length");
+  TUTTI_CHECK(sizes.size() == strides.size(), ShapeError, "empty_strided: sizes ", sizes, " and strides ",
+              strides, " differ in length");
   const std::int64_t numel = detail::checked_numel(sizes, "empty_strided");
   for (const std::int64_t stride : strides) {
     TUTTI_CHECK(stride >= 0, ShapeError, "empty_strided: strides can't be negative, given ", strides);
@@ -82,7 +81,8 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device
   const std::int64_t elements = detail::extent(sizes, strides);
   detail::Storage* storage =
       detail::allocate_storage(device, detail::checked_bytes(elements, dtype, "empty_strided"));
-  return detail::make_tensor(storage, storage->data, dtype, sizes, strides, numel, detail::is_row_major(sizes, strides));
+  return detail::make_tensor(storage, storage->data, dtype, sizes, strides, numel,
+                             detail::is_row_major(sizes, strides));
 }
 
 Tensor zeros(const Dims& sizes, DType dtype, Device device) { return filled(empty(sizes, dtype, device), 0); }
@@ -119,7 +119,8 @@ Tensor linspace(double start, double end, std::int64_t steps, DType dtype, Devic
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   // From both ends, so that the last value is `end` itself.
   for (std::int64_t i = 0; i < steps; ++i) {
-    out[i] = i < steps - steps / 2 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(steps - 1 - i);
+    out[i] = i < steps - steps / 2 ? start + step * static_cast<double>(i)
+                                   : end - step * static_cast<double>(steps - 1 - i);
   }
   if (dtype == DType::kFloat64 && device.is_cpu()) return values;
   Tensor result = empty({steps}, dtype, device);
@@ -144,7 +145,9 @@ Tensor ones_like(const Tensor& other) { return filled(empty_like(other), 1); }
 Tensor full_like(const Tensor& other, Scalar value) { return filled(empty_like(other), value); }
 
 Tensor scalar_tensor(Scalar value) { return scalar_tensor(value, dtype_of_number(value)); }
-Tensor scalar_tensor(Scalar value, DType dtype, Device device) { return filled(empty({}, dtype, device), value); }
+Tensor scalar_tensor(Scalar value, DType dtype, Device device) {
+  return filled(empty({}, dtype, device), value);
+}
 
 Tensor tensor(std::initializer_list<double> values, DType dtype) {
   const Tensor result = empty({static_cast<std::int64_t>(values.size())}, dtype);
@@ -159,10 +162,11 @@ Tensor tensor(std::initializer_list<double> values, DType dtype) {
 Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides, Device device,
                  std::function<void()> release) {
   const std::int64_t numel = detail::checked_numel(sizes, "from_blob");
-  TUTTI_CHECK(data != nullptr || numel == 0, ValueError, "from_blob: the memory of shape ", sizes, " is null");
+  TUTTI_CHECK(data != nullptr || numel == 0, ValueError, "from_blob: the memory of shape ", sizes,
+              " is null");
   const bool row_major = strides.empty();
-  TUTTI_CHECK(row_major || strides.size() == sizes.size(), ShapeError, "from_blob: sizes ", sizes, " and strides ", strides,
-              " differ in length");
+  TUTTI_CHECK(row_major || strides.size() == sizes.size(), ShapeError, "from_blob: sizes ", sizes,
+              " and strides ", strides, " differ in length");
   for (const std::int64_t stride : strides) {
     TUTTI_CHECK(stride >= 0, ShapeError, "from_blob: strides can't be negative, given ", strides);
   }

@@ -56,12 +56,9 @@ class NumberFormat {
     if (std::isnan(number)) return "nan";
     if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
     switch (style_) {
-      case Style::kWhole:
-        return fmt::format("{:.0f}.", number);
-      case Style::kDecimals:
-        return fmt::format("{:.4f}", number);
-      case Style::kScientific:
-        break;
+      case Style::kWhole: return fmt::format("{:.0f}.", number);
+      case Style::kDecimals: return fmt::format("{:.4f}", number);
+      case Style::kScientific: break;
     }
     return fmt::format("{:.4e}", number);
   }
@@ -115,7 +112,8 @@ class Printer {
     const int left = impl_.sizes.size() - d;
     if (left == 0) return format_(read_scalar(data, impl_.dtype));
     if (left == 1) return print_row(d, data, indent);
-    const std::string separator = "," + std::string(static_cast<std::size_t>(left - 1), '\n') + std::string(indent + 1, ' ');
+    const std::string separator =
+        "," + std::string(static_cast<std::size_t>(left - 1), '\n') + std::string(indent + 1, ' ');
     std::string text = "[";
     for_each_shown(d, [&](std::int64_t i) {
       if (text.size() > 1) text += separator;

@@ -23,8 +23,9 @@ Dims broadcast_shapes(const Dims& a, const Dims& b) {
     std::int64_t& size = sizes[offset + d];
     const std::int64_t other = shorter[d];
     if (size == other || other == 1) continue;
-    TUTTI_CHECK(size == 1, ShapeError, "shapes ", a, " and ", b, " do not broadcast: ", a[a.size() - shorter.size() + d],
-                " against ", b[b.size() - shorter.size() + d], " in dim ", d - shorter.size());
+    TUTTI_CHECK(size == 1, ShapeError, "shapes ", a, " and ", b,
+                " do not broadcast: ", a[a.size() - shorter.size() + d], " against ",
+                b[b.size() - shorter.size() + d], " in dim ", d - shorter.size());
     size = other;
   }
   return sizes;
@@ -34,8 +35,8 @@ namespace raw {
 
 int normalize_dim(int dim, int ndim, const char* op) {
   const int range = std::max(ndim, 1);  // a 0-dim tensor takes 0 and -1
-  TUTTI_CHECK(dim >= -range && dim < range, IndexError, op, ": dim ", dim, " is not in [", -range, ", ", range - 1,
-              "], the tensor has ", ndim, ndim == 1 ? " dim" : " dims");
+  TUTTI_CHECK(dim >= -range && dim < range, IndexError, op, ": dim ", dim, " is not in [", -range, ", ",
+              range - 1, "], the tensor has ", ndim, ndim == 1 ? " dim" : " dims");
   return dim < 0 ? dim + range : dim;
 }
 
@@ -43,8 +44,8 @@ std::uint32_t dim_mask(const Dims& dims, int ndim, const char* op) {
   if (dims.empty()) return (1U << static_cast<unsigned>(ndim)) - 1U;
   std::uint32_t mask = 0;
   for (const std::int64_t value : dims) {
-    TUTTI_CHECK(value >= -kMaxDims && value < kMaxDims, IndexError, op, ": dim ", value, " is out of range, the tensor has ",
-                ndim, ndim == 1 ? " dim" : " dims");
+    TUTTI_CHECK(value >= -kMaxDims && value < kMaxDims, IndexError, op, ": dim ", value,
+                " is out of range, the tensor has ", ndim, ndim == 1 ? " dim" : " dims");
     const std::uint32_t bit = 1U << static_cast<unsigned>(normalize_dim(static_cast<int>(value), ndim, op));
     TUTTI_CHECK((mask & bit) == 0, ShapeError, op, ": dim ", value, " appears twice in ", dims);
     mask |= bit;
@@ -64,7 +65,8 @@ Dims contiguous_strides(const Dims& sizes) {
 }
 
 Dims channels_last_strides(const Dims& sizes) {
-  TUTTI_CHECK(sizes.size() == 4, ShapeError, "channels-last is an order of [N, C, H, W], given shape ", sizes);
+  TUTTI_CHECK(sizes.size() == 4, ShapeError, "channels-last is an order of [N, C, H, W], given shape ",
+              sizes);
   Dims strides = sizes;
   std::int64_t stride = 1;
   for (const int d : {1, 3, 2, 0}) {
@@ -91,7 +93,8 @@ Dims infer_size(const Dims& sizes, std::int64_t numel) {
     TUTTI_CHECK(known == numel, ShapeError, "shape ", sizes, " does not fit ", numel, " elements");
     return sizes;
   }
-  TUTTI_CHECK(known != 0, ShapeError, "the -1 in shape ", sizes, " can stand for any size: the others hold no element");
+  TUTTI_CHECK(known != 0, ShapeError, "the -1 in shape ", sizes,
+              " can stand for any size: the others hold no element");
   TUTTI_CHECK(numel % known == 0, ShapeError, "shape ", sizes, " does not fit ", numel, " elements");
   Dims result = sizes;
   result[unknown] = numel / known;

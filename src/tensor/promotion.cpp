@@ -5,15 +5,9 @@ namespace tutti {
 
 void ResultType::add(Scalar number) noexcept {
   switch (number.kind()) {
-    case Scalar::Kind::kBool:
-      add(number_, DType::kBool);
-      break;
-    case Scalar::Kind::kInteger:
-      add(number_, DType::kInt64);
-      break;
-    case Scalar::Kind::kFloating:
-      add(number_, DType::kFloat32);
-      break;
+    case Scalar::Kind::kBool: add(number_, DType::kBool); break;
+    case Scalar::Kind::kInteger: add(number_, DType::kInt64); break;
+    case Scalar::Kind::kFloating: add(number_, DType::kFloat32); break;
   }
 }
 

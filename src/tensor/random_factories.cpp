@@ -10,7 +10,9 @@ namespace tutti {
 
 namespace {
 
-Generator& or_default(Generator* generator) { return generator != nullptr ? *generator : default_generator(); }
+Generator& or_default(Generator* generator) {
+  return generator != nullptr ? *generator : default_generator();
+}
 
 // 32-bit numbers that the kernel draws: two for eight-byte elements; normal ones come in pairs (Box-Muller).
 std::uint64_t numbers_for(const Tensor& tensor, std::int32_t kind) {
@@ -30,7 +32,8 @@ Tensor randomized(Tensor out, Generator* generator, tutti_random call, const cha
 }
 
 Tensor uniform(Tensor out, Generator* generator) {
-  TUTTI_CHECK(is_floating_point(out.dtype()), DTypeError, "rand: wanted a floating-point dtype, given ", out.dtype());
+  TUTTI_CHECK(is_floating_point(out.dtype()), DTypeError, "rand: wanted a floating-point dtype, given ",
+              out.dtype());
   tutti_random call{};
   call.kind = TUTTI_UNIFORM;
   call.a = 0;
@@ -39,7 +42,8 @@ Tensor uniform(Tensor out, Generator* generator) {
 }
 
 Tensor normal(Tensor out, Generator* generator) {
-  TUTTI_CHECK(is_floating_point(out.dtype()), DTypeError, "randn: wanted a floating-point dtype, given ", out.dtype());
+  TUTTI_CHECK(is_floating_point(out.dtype()), DTypeError, "randn: wanted a floating-point dtype, given ",
+              out.dtype());
   tutti_random call{};
   call.kind = TUTTI_NORMAL;
   call.a = 0;
@@ -60,7 +64,8 @@ Tensor randn(const Dims& sizes, DType dtype, Device device, Generator* generator
 Tensor rand_like(const Tensor& other, Generator* generator) { return uniform(empty_like(other), generator); }
 Tensor randn_like(const Tensor& other, Generator* generator) { return normal(empty_like(other), generator); }
 
-Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype, Device device, Generator* generator) {
+Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype, Device device,
+               Generator* generator) {
   TUTTI_CHECK(low < high, ValueError, "randint: wanted low below high, given ", low, " and ", high);
   Tensor out = empty(sizes, dtype, device);
   // What fill accepts is what the dtype holds.

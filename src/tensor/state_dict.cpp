@@ -16,8 +16,8 @@ template <std::size_t N>
 const auto& get(const StateDict& state, std::string_view name) {
   const StateDict::Value* value = state.find(name);
   TUTTI_CHECK(value != nullptr, Error, "state_dict: there is no entry \"", name, "\", wanted ", kKinds[N]);
-  TUTTI_CHECK(value->index() == N, Error, "state_dict: entry \"", name, "\" is ", kKinds[value->index()], ", wanted ",
-              kKinds[N]);
+  TUTTI_CHECK(value->index() == N, Error, "state_dict: entry \"", name, "\" is ", kKinds[value->index()],
+              ", wanted ", kKinds[N]);
   return std::get<N>(*value);
 }
 
@@ -25,9 +25,10 @@ const auto& get(const StateDict& state, std::string_view name) {
 
 // Position in by_name_ of the first name that is not less.
 std::size_t StateDict::lower_bound(std::string_view name) const noexcept {
-  const auto place = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](std::size_t index, std::string_view wanted) {
-    return std::string_view(entries_[index].first) < wanted;
-  });
+  const auto place = std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                                      [&](std::size_t index, std::string_view wanted) {
+                                        return std::string_view(entries_[index].first) < wanted;
+                                      });
   return static_cast<std::size_t>(place - by_name_.begin());
 }
 
@@ -69,7 +70,8 @@ void StateDict::merge(std::string_view prefix, const StateDict& other) {
 StateDict StateDict::with_prefix(std::string_view prefix) const {
   StateDict result;
   for (const auto& [name, value] : entries_) {
-    if (std::string_view(name).substr(0, prefix.size()) == prefix) result.set(name.substr(prefix.size()), value);
+    if (std::string_view(name).substr(0, prefix.size()) == prefix)
+      result.set(name.substr(prefix.size()), value);
   }
   return result;
 }

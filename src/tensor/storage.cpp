@@ -17,11 +17,13 @@ void (*destroy_autograd)(autograd::Meta* meta) noexcept = nullptr;
 namespace {
 
 void release_to_allocator(Storage& storage) {
-  memory::release(storage.device, storage.data, storage.bytes, static_cast<memory::Block*>(storage.release_context));
+  memory::release(storage.device, storage.data, storage.bytes,
+                  static_cast<memory::Block*>(storage.release_context));
 }
 
 void release_to_owner(Storage& storage) {
-  const std::unique_ptr<std::function<void()>> release(static_cast<std::function<void()>*>(storage.release_context));
+  const std::unique_ptr<std::function<void()>> release(
+      static_cast<std::function<void()>*>(storage.release_context));
   (*release)();
 }
 
@@ -63,7 +65,8 @@ Storage* wrap_storage(Device device, void* data, std::size_t bytes, std::functio
 }
 
 void destroy(Storage* storage) noexcept {
-  if (storage->packed != nullptr) [[unlikely]] destroy_packed(*storage);
+  if (storage->packed != nullptr) [[unlikely]]
+    destroy_packed(*storage);
   if (storage->release != nullptr) storage->release(*storage);
   small_release(storage, sizeof(Storage));
 }
@@ -115,8 +118,8 @@ bool is_row_major(const Dims& sizes, const Dims& strides) noexcept {
   return row_major;
 }
 
-Tensor make_tensor(Storage* storage, void* data, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t numel,
-                   bool is_contiguous) {
+Tensor make_tensor(Storage* storage, void* data, DType dtype, const Dims& sizes, const Dims& strides,
+                   std::int64_t numel, bool is_contiguous) {
   auto* impl = ::new (small_allocate(sizeof(TensorImpl))) TensorImpl;
   impl->dtype = dtype;
   impl->is_contiguous = is_contiguous;

@@ -21,7 +21,7 @@ std::size_t checked_bytes(std::int64_t numel, DType dtype, const char* op);
 bool is_row_major(const Dims& sizes, const Dims& strides) noexcept;
 
 // A handle onto `storage`, of which it takes over one reference. `numel` is the product of sizes.
-Tensor make_tensor(Storage* storage, void* data, DType dtype, const Dims& sizes, const Dims& strides, std::int64_t numel,
-                   bool is_contiguous);
+Tensor make_tensor(Storage* storage, void* data, DType dtype, const Dims& sizes, const Dims& strides,
+                   std::int64_t numel, bool is_contiguous);
 
 }  // namespace tutti::detail

@@ -15,7 +15,8 @@ namespace tutti {
 void Tensor::throw_undefined() { throw Error("the tensor is undefined"); }
 
 void Tensor::check_dtype(DType wanted) const {
-  TUTTI_CHECK(checked().dtype == wanted, DTypeError, "data: the tensor is ", impl_->dtype, ", asked for as ", wanted);
+  TUTTI_CHECK(checked().dtype == wanted, DTypeError, "data: the tensor is ", impl_->dtype, ", asked for as ",
+              wanted);
 }
 
 std::int64_t Tensor::size(int dim) const {
@@ -65,7 +66,9 @@ Scalar Tensor::item_scalar() const {
   return detail::read_scalar(value, impl_->dtype);
 }
 
-std::string Tensor::to_string() const { return defined() ? detail::format_tensor(*this) : "tensor(undefined)"; }
+std::string Tensor::to_string() const {
+  return defined() ? detail::format_tensor(*this) : "tensor(undefined)";
+}
 
 std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) { return stream << tensor.to_string(); }
 
@@ -82,26 +85,16 @@ T load(const void* data) noexcept {
 
 Scalar read_scalar(const void* data, DType dtype) noexcept {
   switch (dtype) {
-    case DType::kFloat64:
-      return load<double>(data);
-    case DType::kFloat32:
-      return load<float>(data);
-    case DType::kFloat16:
-      return static_cast<float>(load<Half>(data));
-    case DType::kBFloat16:
-      return static_cast<float>(load<BFloat16>(data));
-    case DType::kInt64:
-      return load<std::int64_t>(data);
-    case DType::kInt32:
-      return load<std::int32_t>(data);
-    case DType::kInt16:
-      return load<std::int16_t>(data);
-    case DType::kInt8:
-      return load<std::int8_t>(data);
-    case DType::kUInt8:
-      return load<std::uint8_t>(data);
-    case DType::kBool:
-      break;
+    case DType::kFloat64: return load<double>(data);
+    case DType::kFloat32: return load<float>(data);
+    case DType::kFloat16: return static_cast<float>(load<Half>(data));
+    case DType::kBFloat16: return static_cast<float>(load<BFloat16>(data));
+    case DType::kInt64: return load<std::int64_t>(data);
+    case DType::kInt32: return load<std::int32_t>(data);
+    case DType::kInt16: return load<std::int16_t>(data);
+    case DType::kInt8: return load<std::int8_t>(data);
+    case DType::kUInt8: return load<std::uint8_t>(data);
+    case DType::kBool: break;
   }
   return load<std::uint8_t>(data) != 0;
 }

@@ -12,8 +12,8 @@ Tensor as_strided(const Tensor& tensor, const Dims& sizes, const Dims& strides, 
   const detail::TensorImpl& source = *tensor.impl();
   source.storage->references.fetch_add(1, std::memory_order_relaxed);
   const std::int64_t bytes = data_offset * static_cast<std::int64_t>(size_of(source.dtype));
-  Tensor result = detail::make_tensor(source.storage, source.data + bytes, source.dtype, sizes, strides, sizes.product(),
-                                      detail::is_row_major(sizes, strides));
+  Tensor result = detail::make_tensor(source.storage, source.data + bytes, source.dtype, sizes, strides,
+                                      sizes.product(), detail::is_row_major(sizes, strides));
   result.impl()->is_view = true;
   result.impl()->is_inference = source.is_inference;
   return result;
@@ -23,15 +23,17 @@ Tensor alias(const Tensor& tensor) { return as_strided(tensor, tensor.sizes(), t
 
 bool can_view(const Tensor& tensor, const Dims& sizes) {
   return tensor.impl()->is_contiguous ||
-         detail::strides_of_view(tensor.sizes(), tensor.strides(), infer_size(sizes, tensor.numel())).has_value();
+         detail::strides_of_view(tensor.sizes(), tensor.strides(), infer_size(sizes, tensor.numel()))
+             .has_value();
 }
 
 Tensor view(const Tensor& tensor, const Dims& sizes) {
   const Dims wanted = infer_size(sizes, tensor.numel());
-  if (tensor.impl()->is_contiguous && tensor.numel() > 0) return as_strided(tensor, wanted, contiguous_strides(wanted));
+  if (tensor.impl()->is_contiguous && tensor.numel() > 0)
+    return as_strided(tensor, wanted, contiguous_strides(wanted));
   const std::optional<Dims> strides = detail::strides_of_view(tensor.sizes(), tensor.strides(), wanted);
-  TUTTI_CHECK(strides.has_value(), ShapeError, "view: shape ", tensor.sizes(), " with strides ", tensor.strides(),
-              " can't be seen as ", wanted, " without a copy; reshape() makes one");
+  TUTTI_CHECK(strides.has_value(), ShapeError, "view: shape ", tensor.sizes(), " with strides ",
+              tensor.strides(), " can't be seen as ", wanted, " without a copy; reshape() makes one");
   return as_strided(tensor, wanted, *strides);
 }
 
@@ -39,8 +41,8 @@ Tensor select(const Tensor& tensor, int dim, std::int64_t index) {
   TUTTI_CHECK(tensor.dim() > 0, IndexError, "select: a 0-dim tensor has no dim to select from");
   const int d = normalize_dim(dim, tensor.dim(), "select");
   const std::int64_t size = tensor.sizes()[d];
-  TUTTI_CHECK(index >= -size && index < size, IndexError, "select: index ", index, " is out of range for dim ", d,
-              " of shape ", tensor.sizes());
+  TUTTI_CHECK(index >= -size && index < size, IndexError, "select: index ", index,
+              " is out of range for dim ", d, " of shape ", tensor.sizes());
   const std::int64_t position = index < 0 ? index + size : index;
   Dims sizes = tensor.sizes();
   Dims strides = tensor.strides();
@@ -82,8 +84,8 @@ Tensor transpose(const Tensor& tensor, int dim0, int dim1) {
 }
 
 Tensor permute(const Tensor& tensor, const Dims& dims) {
-  TUTTI_CHECK(dims.size() == tensor.dim(), ShapeError, "permute: wanted each of the ", tensor.dim(), " dims of shape ",
-              tensor.sizes(), " once, given ", dims);
+  TUTTI_CHECK(dims.size() == tensor.dim(), ShapeError, "permute: wanted each of the ", tensor.dim(),
+              " dims of shape ", tensor.sizes(), " once, given ", dims);
   if (dims.empty()) return alias(tensor);
   dim_mask(dims, tensor.dim(), "permute");  // throws if one appears twice
   Dims sizes = dims;
@@ -98,7 +100,8 @@ Tensor permute(const Tensor& tensor, const Dims& dims) {
 
 Tensor expand(const Tensor& tensor, const Dims& sizes) {
   const int added = sizes.size() - tensor.dim();
-  TUTTI_CHECK(added >= 0, ShapeError, "expand: shape ", tensor.sizes(), " has more dims than the wanted ", sizes);
+  TUTTI_CHECK(added >= 0, ShapeError, "expand: shape ", tensor.sizes(), " has more dims than the wanted ",
+              sizes);
   Dims wanted = sizes;
   Dims strides = Dims::filled(sizes.size(), 0);
   for (int i = 0; i < sizes.size(); ++i) {
@@ -113,8 +116,8 @@ Tensor expand(const Tensor& tensor, const Dims& sizes) {
       strides[i] = tensor.strides()[i - added];
       continue;
     }
-    TUTTI_CHECK(size == 1 && sizes[i] >= 0, ShapeError, "expand: shape ", tensor.sizes(), " does not expand to ", sizes,
-                ": size ", size, " in dim ", i - added);
+    TUTTI_CHECK(size == 1 && sizes[i] >= 0, ShapeError, "expand: shape ", tensor.sizes(),
+                " does not expand to ", sizes, ": size ", size, " in dim ", i - added);
   }
   detail::checked_numel(wanted, "expand");
   return as_strided(tensor, wanted, strides);

@@ -23,12 +23,15 @@ inline constexpr int kMaxDims = 8;
 class Dims {
  public:
   constexpr Dims() noexcept = default;
-  constexpr Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.begin(), values.size())) {}
+  constexpr Dims(std::initializer_list<std::int64_t> values)
+      : Dims(std::span(values.begin(), values.size())) {}
   constexpr Dims(std::span<const std::int64_t> values) {  // NOLINT: implicit
-    TUTTI_CHECK(values.size() <= kMaxDims, ShapeError, "a tensor has at most ", kMaxDims, " dims, given ", values.size());
+    TUTTI_CHECK(values.size() <= kMaxDims, ShapeError, "a tensor has at most ", kMaxDims, " dims, given ",
+                values.size());
     for (const std::int64_t value : values) values_[size_++] = value;
   }
-  Dims(const std::vector<std::int64_t>& values) : Dims(std::span<const std::int64_t>(values)) {}  // NOLINT: implicit
+  Dims(const std::vector<std::int64_t>& values)
+      : Dims(std::span<const std::int64_t>(values)) {}  // NOLINT: implicit
   /// `count` times the same value.
   static constexpr Dims filled(int count, std::int64_t value) {
     Dims dims;
@@ -61,7 +64,9 @@ class Dims {
     for (const std::int64_t value : *this) product *= value;
     return product;
   }
-  operator std::span<const std::int64_t>() const noexcept { return {begin(), static_cast<std::size_t>(size_)}; }
+  operator std::span<const std::int64_t>() const noexcept {
+    return {begin(), static_cast<std::size_t>(size_)};
+  }
   friend constexpr bool operator==(const Dims& a, const Dims& b) noexcept {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }

@@ -22,9 +22,11 @@ namespace detail {
 TUTTI_API Tensor copy_in(const void* data, std::size_t count, const Dims& sizes, DType dtype);
 }  // namespace detail
 
-TUTTI_API Tensor empty(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {});  ///< Uninitialised.
+TUTTI_API Tensor empty(const Dims& sizes, DType dtype = DType::kFloat32,
+                       Device device = {});  ///< Uninitialised.
 /// Uninitialised, with given strides: the memory is just large enough.
-TUTTI_API Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype = DType::kFloat32, Device device = {});
+TUTTI_API Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype = DType::kFloat32,
+                               Device device = {});
 TUTTI_API Tensor zeros(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {});
 TUTTI_API Tensor ones(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {});
 TUTTI_API Tensor full(const Dims& sizes, Scalar value, DType dtype = DType::kFloat32, Device device = {});
@@ -32,15 +34,22 @@ TUTTI_API Tensor full(const Dims& sizes, Scalar value, DType dtype = DType::kFlo
 TUTTI_API Tensor arange(Scalar end);
 TUTTI_API Tensor arange(Scalar start, Scalar end, Scalar step = 1);
 TUTTI_API Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype, Device device = {});
-TUTTI_API Tensor linspace(double start, double end, std::int64_t steps, DType dtype = DType::kFloat32, Device device = {});
-TUTTI_API Tensor eye(std::int64_t rows, std::int64_t columns = -1, DType dtype = DType::kFloat32, Device device = {});
+TUTTI_API Tensor linspace(double start, double end, std::int64_t steps, DType dtype = DType::kFloat32,
+                          Device device = {});
+TUTTI_API Tensor eye(std::int64_t rows, std::int64_t columns = -1, DType dtype = DType::kFloat32,
+                     Device device = {});
 
-TUTTI_API Tensor rand(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {}, Generator* generator = nullptr);  ///< Uniform in [0, 1).
-TUTTI_API Tensor randn(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {}, Generator* generator = nullptr);  ///< Standard normal.
-TUTTI_API Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype = DType::kInt64, Device device = {}, Generator* generator = nullptr);  ///< [low, high).
-TUTTI_API Tensor randperm(std::int64_t count, Device device = {}, Generator* generator = nullptr);  ///< int64.
+TUTTI_API Tensor rand(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {},
+                      Generator* generator = nullptr);  ///< Uniform in [0, 1).
+TUTTI_API Tensor randn(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {},
+                       Generator* generator = nullptr);  ///< Standard normal.
+TUTTI_API Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype = DType::kInt64,
+                         Device device = {}, Generator* generator = nullptr);  ///< [low, high).
+TUTTI_API Tensor randperm(std::int64_t count, Device device = {},
+                          Generator* generator = nullptr);  ///< int64.
 
-TUTTI_API Tensor empty_like(const Tensor& other);  ///< Keeps dtype, device and (dense) layout; so do the others.
+TUTTI_API Tensor
+empty_like(const Tensor& other);  ///< Keeps dtype, device and (dense) layout; so do the others.
 TUTTI_API Tensor zeros_like(const Tensor& other);
 TUTTI_API Tensor ones_like(const Tensor& other);
 TUTTI_API Tensor full_like(const Tensor& other, Scalar value);
@@ -68,7 +77,7 @@ Tensor tensor(const std::vector<T>& values) {
   return tensor(values, {static_cast<std::int64_t>(values.size())});
 }
 /// Wraps memory that somebody else owns; `release` runs when the last view dies. strides empty: row-major.
-TUTTI_API Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides = {}, Device device = {},
-                           std::function<void()> release = {});
+TUTTI_API Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides = {},
+                           Device device = {}, std::function<void()> release = {});
 
 }  // namespace tutti

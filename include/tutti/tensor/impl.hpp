@@ -29,10 +29,11 @@ struct Storage {
   Device device;
   void* data = nullptr;
   std::size_t bytes = 0;
-  void* stream = nullptr;                        ///< Handle of the stream it was allocated on.
-  void (*release)(Storage& storage) = nullptr;   ///< Gives the memory back: to the allocator, a group, or the user.
+  void* stream = nullptr;  ///< Handle of the stream it was allocated on.
+  void (*release)(Storage& storage) =
+      nullptr;  ///< Gives the memory back: to the allocator, a group, or the user.
   void* release_context = nullptr;
-  tutti_packed_slot* packed = nullptr;           ///< A kernel's re-packed copy (weights); created on first use.
+  tutti_packed_slot* packed = nullptr;  ///< A kernel's re-packed copy (weights); created on first use.
 };
 TUTTI_API void destroy(Storage* storage) noexcept;
 
@@ -48,7 +49,7 @@ struct TensorImpl {
   std::byte* data = nullptr;  ///< Element (0, ..., 0).
   std::int64_t numel = 0;
   Dims sizes;
-  Dims strides;                     ///< In elements.
+  Dims strides;                        ///< In elements.
   autograd::Meta* autograd = nullptr;  ///< Owned; floor 5 defines and deletes it (destroy_autograd).
 };
 TUTTI_API void destroy(TensorImpl* impl) noexcept;

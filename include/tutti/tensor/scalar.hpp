@@ -24,11 +24,15 @@ class Scalar {
   /// A floating-point number as double.
   template <std::floating_point T>
   constexpr Scalar(T value) noexcept  // NOLINT: implicit
-      : kind_(Kind::kFloating), integer_(to_integer(static_cast<double>(value))), floating_(static_cast<double>(value)) {}
+      : kind_(Kind::kFloating),
+        integer_(to_integer(static_cast<double>(value))),
+        floating_(static_cast<double>(value)) {}
 
   constexpr Kind kind() const noexcept { return kind_; }  ///< What it was made of.
-  constexpr bool is_floating_point() const noexcept { return kind_ == Kind::kFloating; }  ///< True for float and double.
-  constexpr double to_double() const noexcept { return floating_; }                      ///< Its value as double.
+  constexpr bool is_floating_point() const noexcept {
+    return kind_ == Kind::kFloating;
+  }                                                                  ///< True for float and double.
+  constexpr double to_double() const noexcept { return floating_; }  ///< Its value as double.
   /// Its value as int64: floating values truncated towards zero; NaN and values beyond int64 become 0.
   constexpr std::int64_t to_int64() const noexcept { return integer_; }
   /// To a C++ number: integers exactly (modulo the type's range), floating values truncated towards zero for integer

@@ -33,17 +33,17 @@ class TUTTI_API StateDict {
   /// The tensor of an entry. Like the next three it throws Error naming the entry if there is none or it holds another
   /// kind of value.
   const Tensor& tensor(std::string_view name) const;
-  std::int64_t integer(std::string_view name) const;       ///< The integer of an entry.
-  double real(std::string_view name) const;                ///< The number of an entry; takes integers too.
-  const std::string& text(std::string_view name) const;    ///< The text of an entry.
+  std::int64_t integer(std::string_view name) const;     ///< The integer of an entry.
+  double real(std::string_view name) const;              ///< The number of an entry; takes integers too.
+  const std::string& text(std::string_view name) const;  ///< The text of an entry.
   /// Adds all entries of `other` as prefix + name.
   void merge(std::string_view prefix, const StateDict& other);
   /// Entries whose names start with prefix, without it.
   StateDict with_prefix(std::string_view prefix) const;
 
-  std::size_t size() const noexcept { return entries_.size(); }     ///< Number of entries.
-  auto begin() const noexcept { return entries_.begin(); }          ///< First Entry.
-  auto end() const noexcept { return entries_.end(); }              ///< Behind the last Entry.
+  std::size_t size() const noexcept { return entries_.size(); }  ///< Number of entries.
+  auto begin() const noexcept { return entries_.begin(); }       ///< First Entry.
+  auto end() const noexcept { return entries_.end(); }           ///< Behind the last Entry.
 
  private:
   std::size_t lower_bound(std::string_view name) const noexcept;

@@ -50,7 +50,8 @@ TUTTI_API void copy_out(const Tensor& tensor, DType dtype, void* data);
 
 class TUTTI_API Tensor {
  public:
-  Tensor() noexcept {}  ///< Undefined. (NOLINT: "= default" would break the default arguments below in clang 14.)
+  Tensor() noexcept {
+  }  ///< Undefined. (NOLINT: "= default" would break the default arguments below in clang 14.)
   Tensor(const Tensor& other) noexcept : impl_(other.impl_) { retain(); }
   Tensor(Tensor&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
   Tensor& operator=(const Tensor& other) noexcept {
@@ -141,24 +142,24 @@ class TUTTI_API Tensor {
   void retain_grad() const;
 
   // -- views [d]: share memory ------------------------------------------------------------------------------------------
-  Tensor view(const Dims& sizes) const;                               ///< One size may be -1. ShapeError if a copy were needed.
-  Tensor select(int dim, std::int64_t index) const;                   ///< Drops dim.
+  Tensor view(const Dims& sizes) const;  ///< One size may be -1. ShapeError if a copy were needed.
+  Tensor select(int dim, std::int64_t index) const;  ///< Drops dim.
   Tensor slice(int dim, std::int64_t start = 0, std::int64_t stop = INT64_MAX, std::int64_t step = 1) const;
   Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
   Tensor transpose(int dim0, int dim1) const;
-  Tensor t() const;                                                   ///< Transpose of at most two dims.
+  Tensor t() const;  ///< Transpose of at most two dims.
   Tensor permute(const Dims& dims) const;
-  Tensor expand(const Dims& sizes) const;                             ///< -1 keeps a size.
+  Tensor expand(const Dims& sizes) const;  ///< -1 keeps a size.
   Tensor squeeze() const;
   Tensor squeeze(int dim) const;
   Tensor unsqueeze(int dim) const;
   Tensor operator[](std::int64_t index) const { return select(0, index); }
 
   // -- shapes and copies [d] --------------------------------------------------------------------------------------------
-  Tensor reshape(const Dims& sizes) const;                            ///< A view where possible, else a copy.
+  Tensor reshape(const Dims& sizes) const;  ///< A view where possible, else a copy.
   Tensor flatten(int start_dim = 0, int end_dim = -1) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::kContiguous) const;
-  Tensor clone() const;                                               ///< Keeps the layout of dense tensors.
+  Tensor clone() const;  ///< Keeps the layout of dense tensors.
   Tensor to(DType dtype) const;
   Tensor to(Device device, bool non_blocking = false) const;
   Tensor to(const char* device) const { return to(Device(device)); }
@@ -186,7 +187,7 @@ class TUTTI_API Tensor {
   Tensor max() const;
   std::pair<Tensor, Tensor> max(int dim, bool keepdim = false) const;  ///< Values and indices.
   Tensor argmax() const;
-  Tensor argmax(int dim, bool keepdim = false) const;                  ///< int64; not differentiable.
+  Tensor argmax(int dim, bool keepdim = false) const;  ///< int64; not differentiable.
   Tensor softmax(int dim) const;
   Tensor log_softmax(int dim) const;
   Tensor index_select(int dim, const Tensor& indices) const;
@@ -220,7 +221,8 @@ class TUTTI_API Tensor {
     }
   }
   detail::TensorImpl& checked() const {
-    if (impl_ == nullptr) [[unlikely]] throw_undefined();
+    if (impl_ == nullptr) [[unlikely]]
+      throw_undefined();
     return *impl_;
   }
   [[noreturn]] static void throw_undefined();

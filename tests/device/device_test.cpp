@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tutti/device/device.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/errors.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/device/memory.hpp"
+
+namespace tutti {
+namespace {
+
+TEST(Device, TextAndDeviceAreInverse) {
+  EXPECT_EQ(Device("cpu"), Device());
+  EXPECT_EQ(Device("cuda"), Device(DeviceType::kCuda, 0));
+  EXPECT_EQ(Device("cuda:13"), Device(DeviceType::kCuda, 13));
+  for (const char* text : {"cpu", "cuda:0", "cuda:63"}) EXPECT_EQ(to_text(Device(text)), text);
+}
+
+TEST(Device, OtherTextIsAnErrorThatQuotesIt) {
+  for (const char* text : {"", "gpu", "CPU", "cpu:0", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "cuda:64",
+                           "cuda:99999", "cuda1", "cuda: 1"}) {
+    try {
+      Device device(text);
+      FAIL() << text << " is taken";
+    } catch (const DeviceError& error) {
+      EXPECT_TRUE(tutti::testing::contains(error.what(), "given \"" + std::string(text) + "\""));
+    }
+  }
+}
+
+TEST(Device, CpuIsThere) {
+  EXPECT_EQ(device_count(DeviceType::kCpu), 1);
+  EXPECT_TRUE(is_available(DeviceType::kCpu));
+  EXPECT_EQ(unavailable_reason(DeviceType::kCpu), "");
+  EXPECT_NO_THROW(synchronize({}));
+}
+
+TEST(Device, MissingDeviceIsAnErrorThatSaysWhy) {
+  if (is_available(DeviceType::kCuda)) GTEST_SKIP() << "there is a CUDA device";
+  EXPECT_EQ(device_count(DeviceType::kCuda), 0);
+  const std::string reason = unavailable_reason(DeviceType::kCuda);
+  EXPECT_TRUE(tutti::testing::contains(reason, "libtutti_cuda.so"));
+  try {
+    synchronize("cuda:0");
+    FAIL() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.what(), "no device cuda:0: " + reason);
+  }
+  EXPECT_THROW(memory_stats("cuda:0"), DeviceError);
+}
+
+TEST(Device, SecondCpuIsAnError) {
+  try {
+    synchronize(Device(DeviceType::kCpu, 1));
+    FAIL() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_TRUE(tutti::testing::contains(error.what(), "there is 1 of this type"));
+  }
+}
+
+}  // namespace
+}  // namespace tutti
