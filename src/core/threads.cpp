@@ -221,7 +221,7 @@ std::string team_text() {
   const Binding* binding = team_binding.load(std::memory_order_acquire);
   std::string text = concat(threads, threads == 1 ? " thread, " : " threads, ");
   if (binding == nullptr) {
-    text += "binding left to the OpenMP library";
+    text += "binding left to OpenMP and the system";
   } else if (binding->pinned) {
     text += concat("bound one a core to processors ", processor_list(binding->cores));
   } else {
