@@ -78,7 +78,7 @@ GraphTask::~GraphTask() {
 }
 
 void GraphTask::add_root(const Tensor& root, const Tensor& gradient) {
-  roots_.emplace_back(gradient_edge(root, "backward"), gradient);
+  roots_.emplace_back(Root{gradient_edge(root, "backward"), gradient});
 }
 
 // Breadth first: each slot's edges are looked up once, and where they lead is kept for deliver.
