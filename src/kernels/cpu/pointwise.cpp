@@ -13,6 +13,7 @@
 #include "kernels/cpu/blocks.hpp"
 #include "kernels/cpu/isa/pointwise.hpp"
 #include "kernels/cpu/kernels.hpp"
+#include "kernels/cpu/pointwise_rows.hpp"
 #include "kernels/cpu/status.hpp"
 
 namespace tutti::cpu {
@@ -24,82 +25,19 @@ struct FunctorInfo {
   functors::Result result;
 };
 
-// The call with scalar and dtypes resolved.
-struct Operands {
-  int inputs;
-  std::int32_t dtype;  // of the values
-  std::int32_t out_dtype;
-  std::int32_t in_dtypes[3];
-  const double* params;
-  const PointwiseLoops* loops;
-};
-
-// Rows of one call: how each operand's row is brought to the inner loop.
-template <int N>  // out and N - 1 inputs
-class Rows {
- public:
-  Rows(const Operands& operands, const StridedLoop<N>& loop)
-      : operands_(operands), convert_(convert_loops()) {
-    int singles = 0;
-    int indirect = 0;
-    for (int i = 0; i < N; ++i) {
-      const std::int32_t dtype = i == 0 ? operands.out_dtype : operands.in_dtypes[i - 1];
-      stride_[i] = loop.inner_stride(i);
-      direct_[i] = compute_dtype(dtype) == dtype && stride_[i] == element_size(dtype);
-      if (direct_[i]) continue;
-      ++indirect;
-      if (i > 0 && stride_[i] == 0 && compute_dtype(dtype) == dtype &&
-          operands.loops->first_scalar != nullptr) {
-        ++singles;
-        single_ = i;
-      }
-    }
-    whole_loop_ = indirect == 0 ? operands.loops->contiguous : nullptr;
-    if (indirect == 1 && singles == 1) {
-      whole_loop_ = single_ == 1 ? operands.loops->first_scalar : operands.loops->second_scalar;
-    }
-  }
-
-  void run(char* const* data, std::int64_t count) const {
-    if (whole_loop_ != nullptr) {
-      const void* in[3] = {data[1], data[N > 2 ? 2 : 1], data[N > 3 ? 3 : 1]};
-      whole_loop_(data[0], in, count, operands_.params);
-      return;
-    }
-    run_blocks(data, count);
-  }
-
- private:
-  void run_blocks(char* const* data, std::int64_t count) const {
-    Block blocks[N];
-    for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-      const std::int64_t n = count - begin < kBlock ? count - begin : kBlock;
-      const void* in[3] = {};
-      for (int i = 1; i < N; ++i) {
-        char* source = data[i] + begin * stride_[i];
-        in[i - 1] = direct_[i] ? static_cast<const void*>(source) : blocks[i].bytes;
-        if (direct_[i] || (stride_[i] == 0 && begin > 0)) continue;
-        load_block(convert_, blocks[i].bytes, operands_.in_dtypes[i - 1], source, stride_[i], n);
-      }
-      char* target = data[0] + begin * stride_[0];
-      operands_.loops->contiguous(direct_[0] ? static_cast<void*>(target) : blocks[0].bytes, in, n,
-                                  operands_.params);
-      if (!direct_[0]) store_block(convert_, target, stride_[0], operands_.out_dtype, blocks[0].bytes, n);
-    }
-  }
-
-  const Operands& operands_;
-  const ConvertLoops& convert_;
-  std::int64_t stride_[N];  // bytes, of the innermost dim
-  bool direct_[N];          // contiguous, of the compute type
-  int single_ = 0;
-  PointwiseLoop whole_loop_;
-};
-
 template <int N>
-void run_strided(const Operands& operands, const tutti_view* const (&views)[N]) {
+void run_strided(const PointwiseOperands& operands, const tutti_view* const (&views)[N]) {
   const StridedLoop<N> loop = coalesce(views);
-  const Rows<N> rows(operands, loop);
+  using Tiles = PointwiseTiles<N>;
+  if (const int dim = Tiles::find_dim(operands, loop); dim >= 0) {
+    const Tiles tiles(operands, loop, dim);
+    const std::int64_t grain = tiles.strip_elements() >= kGrain ? 1 : kGrain / tiles.strip_elements();
+    parallel_for(0, tiles.strips(), grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t strip = begin; strip < end; ++strip) tiles.run(strip);
+    });
+    return;
+  }
+  const PointwiseRows<N> rows(operands, loop);
   parallel_for(0, numel(*views[0]), kGrain, [&](std::int64_t begin, std::int64_t end) {
     for_each_piece(loop, begin, end, [&](char* const* data, std::int64_t count) { rows.run(data, count); });
   });
@@ -107,7 +45,7 @@ void run_strided(const Operands& operands, const tutti_view* const (&views)[N]) 
 
 // Checks dtypes and finds the loops.
 tutti_status resolve(const FunctorInfo& functor, const PointwiseRow& row, const tutti_pointwise* call,
-                     Operands& operands) {
+                     PointwiseOperands& operands) {
   const bool where = functor.result == functors::Result::kWhere;
   operands.inputs = functor.inputs;
   operands.params = call->params;
@@ -138,7 +76,7 @@ tutti_status resolve(const FunctorInfo& functor, const PointwiseRow& row, const 
 }
 
 // All operands contiguous, or one of two a number, and few elements: no dims to merge, no threads.
-bool run_small(const Operands& operands, const tutti_pointwise* call, const void* scalar,
+bool run_small(const PointwiseOperands& operands, const tutti_pointwise* call, const void* scalar,
                std::int64_t count) {
   if (count > kGrain || compute_dtype(operands.dtype) != operands.dtype || !is_contiguous(call->out))
     return false;
@@ -159,7 +97,7 @@ bool run_small(const Operands& operands, const tutti_pointwise* call, const void
 }
 
 tutti_status run(const FunctorInfo& functor, const PointwiseRow& row, const tutti_pointwise* call) {
-  Operands operands;
+  PointwiseOperands operands;
   if (const tutti_status status = resolve(functor, row, call, operands); status != TUTTI_OK) return status;
   const std::int64_t count = numel(call->out);
   if (count == 0) return TUTTI_OK;
@@ -177,15 +115,9 @@ tutti_status run(const FunctorInfo& functor, const PointwiseRow& row, const tutt
     in[call->scalar_input] = &scalar_view;
   }
   switch (functor.inputs) {
-    case 1:
-      run_strided<2>(operands, {&call->out, in[0]});
-      break;
-    case 2:
-      run_strided<3>(operands, {&call->out, in[0], in[1]});
-      break;
-    default:
-      run_strided<4>(operands, {&call->out, in[0], in[1], in[2]});
-      break;
+    case 1: run_strided<2>(operands, {&call->out, in[0]}); break;
+    case 2: run_strided<3>(operands, {&call->out, in[0], in[1]}); break;
+    default: run_strided<4>(operands, {&call->out, in[0], in[1], in[2]}); break;
   }
   return TUTTI_OK;
 }

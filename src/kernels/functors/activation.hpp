@@ -74,11 +74,12 @@ struct TanhGrad {
 };
 
 namespace detail {
-// Beyond it the tail is 0 in T; the bound keeps infinity * 0 out of the products below.
+// Beyond the bound the tails below are 0 in T; it keeps infinity * 0 out of the products.
 template <class T>
 TUTTI_FUNCTOR T bounded_magnitude(T x) {
+  const T bound = std::is_same_v<T, float> ? T(14.4) : T(40);
   const T magnitude = math::absolute(x);
-  return magnitude > T(40) ? T(40) : magnitude;
+  return magnitude > bound ? bound : magnitude;
 }
 }  // namespace detail
 
@@ -126,7 +127,7 @@ struct GeluTanh {
   TUTTI_FUNCTOR T operator()(T x) const {
     const T t = detail::bounded_magnitude(x);
     const T scale = static_cast<T>(detail::kTwoSqrtTwoOverPi);
-    const T e = math::exp(-scale * t * (T(1) + static_cast<T>(detail::kCubic) * (t * t)));
+    const T e = math::exp_negated(scale * t * (T(1) + static_cast<T>(detail::kCubic) * (t * t)));
     return (x < T(0) ? -t * e : x) / (T(1) + e);
   }
 };
@@ -142,7 +143,7 @@ struct GeluTanhGrad {
     const T t = detail::bounded_magnitude(x);
     const T scale = static_cast<T>(detail::kTwoSqrtTwoOverPi);
     const T square = static_cast<T>(detail::kCubic) * (t * t);
-    const T e = math::exp(-scale * t * (T(1) + square));
+    const T e = math::exp_negated(scale * t * (T(1) + square));
     const T tail = e / (T(1) + e);  // sigmoid(-2 u) at t
     const T slope = t * tail * (T(1) - tail) * (scale * (T(1) + T(3) * square));
     return gy * (x < T(0) ? tail - slope : (T(1) - tail) + slope);

@@ -70,40 +70,57 @@ TUTTI_FUNCTOR double sqrt(double x) { return __builtin_sqrt(x); }
 
 #if defined(__CUDA_ARCH__)
 
-TUTTI_FUNCTOR float exp_sum(float high, float low) { return ::expf(high) * (1.0F + low); }
 TUTTI_FUNCTOR float exp(float x) { return ::expf(x); }
+TUTTI_FUNCTOR float exp_negated(float magnitude) { return ::expf(-magnitude); }
 TUTTI_FUNCTOR float log(float x) { return ::logf(x); }
 TUTTI_FUNCTOR float tanh(float x) { return ::tanhf(x); }
 
 #else
 
-// 2^n for n in [-126, 127].
-TUTTI_FUNCTOR float power_of_two(std::int32_t n) {
-  return float_of(static_cast<std::uint32_t>(n + 127) << 23U);
-}
-
-// exp(high + low) for |low| at most 0.1: the sum need not be representable.
-TUTTI_FUNCTOR float exp_sum(float high, float low) {
-  constexpr float kRound = 0x1.8p23F;  // adding it leaves the nearest integer in the low bits
-  float x =
-      high > 89.0F ? 89.0F : high;  // infinity above, zero below; comparisons with NaN are false and keep it
-  x = x < -104.0F ? -104.0F : x;
-  const float shifted = x * 1.44269504088896341F + kRound;
-  const float n = shifted - kRound;
-  const std::int32_t exponent = static_cast<std::int32_t>(bits_of(shifted) - bits_of(kRound));
-  const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F + low;
+// exp(r) for |r| at most log(2) / 2 and a little more.
+TUTTI_FUNCTOR float exp_polynomial(float r) {
   float p = 1.9875691500e-4F;
   p = p * r + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
-  p = p * (r * r) + r + 1.0F;
-  const std::int32_t half = exponent >> 1;  // two steps, so that subnormal results are rounded once
-  return p * power_of_two(half) * power_of_two(exponent - half);
+  return p * (r * r) + r + 1.0F;
 }
 
-TUTTI_FUNCTOR float exp(float x) { return exp_sum(x, 0.0F); }
+// x - n log(2), log(2) in two parts.
+TUTTI_FUNCTOR float without_powers(float x, float n) { return (x - n * 0.693359375F) + n * 2.12194440e-4F; }
+
+inline constexpr float kLog2E = 1.44269504088896341F;
+// Adding it to a float below 2^22 leaves the nearest integer in the low bits.
+inline constexpr float kRound = 0x1.8p23F;
+
+// exp(high + low) for high in [-104, 0] and |low| at most 0.1: the sum need not be representable.
+TUTTI_FUNCTOR float exp_nonpositive(float high, float low) {
+  // The low bits become n + 24 + 127, the biased exponent of 2^(n + 24), which is normal for all n; the shift drops
+  // the other bits. So only the last product can be subnormal, and it is rounded once.
+  constexpr float kBiased = kRound + 151.0F;
+  const float shifted = high * kLog2E + kBiased;
+  const float p = exp_polynomial(without_powers(high, shifted - kBiased) + low);
+  return p * float_of(bits_of(shifted) << 23U) * 0x1p-24F;
+}
+
+TUTTI_FUNCTOR float exp(float x) {
+  float bounded =
+      x > 89.0F ? 89.0F : x;  // infinity above, zero below; comparisons with NaN are false and keep it
+  bounded = bounded < -104.0F ? -104.0F : bounded;
+  const float shifted = bounded * kLog2E + kRound;
+  const float p = exp_polynomial(without_powers(bounded, shifted - kRound));
+  // 2^n in two factors, so that neither over- nor underflows before the last product.
+  const std::uint32_t biased_twice = bits_of(shifted) - bits_of(kRound) + 254U;
+  const std::uint32_t half = biased_twice >> 1U;
+  return p * float_of(half << 23U) * float_of((biased_twice - half) << 23U);
+}
+
+// exp(-magnitude)
+TUTTI_FUNCTOR float exp_negated(float magnitude) {
+  return exp_nonpositive(magnitude > 104.0F ? -104.0F : -magnitude, 0.0F);
+}
 
 TUTTI_FUNCTOR float log(float x) {
   const bool subnormal = x < 0x1p-126F;
@@ -140,13 +157,15 @@ TUTTI_FUNCTOR float tanh(float x) {
   p = p * s + 1.33314422036e-1F;
   p = p * s - 3.33332819422e-1F;
   const float small = p * s * x + x;
-  const float large = 1.0F - 2.0F / (exp(2.0F * magnitude) + 1.0F);
+  const float e = exp_negated(2.0F * magnitude);
+  const float large = (1.0F - e) / (1.0F + e);
   return magnitude >= 0.625F ? __builtin_copysignf(large, x) : small;
 }
 
 #endif
 
 TUTTI_FUNCTOR double exp(double x) { return ::exp(x); }
+TUTTI_FUNCTOR double exp_negated(double magnitude) { return ::exp(-magnitude); }
 TUTTI_FUNCTOR double log(double x) { return ::log(x); }
 TUTTI_FUNCTOR double tanh(double x) { return ::tanh(x); }
 TUTTI_FUNCTOR float pow(float a, float b) { return ::powf(a, b); }
@@ -155,7 +174,7 @@ TUTTI_FUNCTOR double pow(double a, double b) { return ::pow(a, b); }
 // 1 / (1 + exp(-x)) without overflow on either side.
 template <class T>
 TUTTI_FUNCTOR T sigmoid(T x) {
-  const T e = exp(-absolute(x));
+  const T e = exp_negated(absolute(x));
   return (x >= T(0) ? T(1) : e) / (T(1) + e);
 }
 
@@ -168,9 +187,15 @@ struct NormalTail {
 };
 
 #if !defined(__CUDA_ARCH__)
+// t at most 14.4, where the tail is below the least subnormal.
 TUTTI_FUNCTOR NormalTail<float> normal_tail(float t) {
+#if defined(__FMA__)
+  const float square = t * t;
+  const float e = exp_nonpositive(-0.5F * square, -0.5F * __builtin_fmaf(t, t, -square));
+#else
   const float high = float_of(bits_of(t) & 0xfffff000U);  // its square is exact
-  const float e = exp_sum(-0.5F * high * high, -0.5F * (t - high) * (t + high));
+  const float e = exp_nonpositive(-0.5F * high * high, -0.5F * (t - high) * (t + high));
+#endif
   // Minimax polynomial (relative error 3.2e-8 for t <= 14.3) of Q(t) exp(t*t/2) / u in w = 2u - 1, u = 1 / (1
   // + 0.35 t).
   const float u = 1.0F / (1.0F + 0.35F * t);

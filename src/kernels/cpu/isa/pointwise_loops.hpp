@@ -18,11 +18,20 @@ template <class F, class T, bool kFirstScalar, bool kSecondScalar>
 struct ArrayLoop {
   static constexpr bool kFloating = std::is_floating_point_v<T>;
   using Out = std::conditional_t<F::kResult == Result::kBool, bool, T>;
-  using First = std::conditional_t<F::kResult == Result::kWhere, bool, T>;
+  // A condition is read as a byte: GCC 12 vectorises comparisons of bytes, not of bool.
+  using First = std::conditional_t<F::kResult == Result::kWhere, std::uint8_t, T>;
 
   void* out;
   const void* const* in;
   std::int64_t count;
+
+  [[gnu::always_inline]] static auto as_argument(First x) {
+    if constexpr (F::kResult == Result::kWhere) {
+      return x != 0;
+    } else {
+      return x;
+    }
+  }
 
   template <class G>
   [[gnu::always_inline]] inline void operator()(const G g) const {
@@ -49,7 +58,7 @@ struct ArrayLoop {
       const T* b = static_cast<const T*>(in[1]);
       const T* c = static_cast<const T*>(in[2]);
 #pragma omp simd
-      for (std::int64_t i = 0; i < count; ++i) result[i] = g(a[i], b[i], c[i]);
+      for (std::int64_t i = 0; i < count; ++i) result[i] = g(as_argument(a[i]), b[i], c[i]);
     }
   }
 };
