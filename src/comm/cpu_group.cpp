@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/cpu_group.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <tuple>
+
+#include "comm/executor.hpp"
+#include "comm/job.hpp"
+#include "tensor/raw.hpp"
+#include "tutti/core/trace.hpp"
+#include "tutti/tensor/factories.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+constexpr int kGreatestTag = 32'000;  // MPI guarantees tags up to 32,767
+
+// A tensor as transports want it: contiguous; copied if it is not.
+class Dense {
+ public:
+  explicit Dense(const Tensor& tensor)
+      : tensor_(tensor), dense_(tensor.is_contiguous() ? tensor : raw::contiguous(tensor)) {}
+  void* data() const { return dense_.raw_data(); }
+  // After the tensor was to be written.
+  void write_back() const {
+    if (!dense_.is_same(tensor_)) raw::copy(tensor_, dense_);
+  }
+
+ private:
+  const Tensor& tensor_;
+  Tensor dense_;
+};
+
+class CollectiveState final : public detail::WorkState {
+ public:
+  CollectiveState(std::shared_ptr<GroupCore> core, const Contract& contract, Tensor out, Tensor in)
+      : core_(std::move(core)), contract_(contract), out_(std::move(out)), in_(std::move(in)) {}
+
+  void run() override {
+    const trace::Range range(trace_name(), static_cast<std::int64_t>(contract_.bytes()));
+    core_->run([this] { move(); });
+  }
+  void release() noexcept override {
+    out_ = Tensor();
+    in_ = Tensor();
+    core_ = nullptr;
+  }
+
+ private:
+  const char* trace_name() const noexcept {
+    switch (contract_.operation) {
+      case Operation::kAllReduce: return "all_reduce";
+      case Operation::kBroadcast: return "broadcast";
+      case Operation::kReduceScatter: return "reduce_scatter";
+      case Operation::kAllGather: return "all_gather";
+      default: return "barrier";
+    }
+  }
+
+  void move() {
+    Transport& transport = *core_->transport;
+    if (contract_.operation == Operation::kBarrier) {
+      transport.barrier(contract_);
+      return;
+    }
+    const Dense out(out_);
+    switch (contract_.operation) {
+      case Operation::kAllReduce: transport.all_reduce(contract_, out.data()); break;
+      case Operation::kBroadcast: transport.broadcast(contract_, out.data()); break;
+      case Operation::kReduceScatter:
+        transport.reduce_scatter(contract_, out.data(), Dense(in_).data());
+        break;
+      default: transport.all_gather(contract_, out.data(), Dense(in_).data()); break;
+    }
+    out.write_back();
+  }
+
+  std::shared_ptr<GroupCore> core_;
+  Contract contract_;
+  Tensor out_;
+  Tensor in_;
+};
+
+class TransferState final : public detail::PointToPointState {
+ public:
+  TransferState(std::shared_ptr<GroupCore> core, const Message& message, Tensor tensor)
+      : core_(std::move(core)), message_(message), tensor_(std::move(tensor)) {}
+
+  bool progress() override {
+    bool done = false;
+    core_->run([&] {
+      if (transfer_ == nullptr) start();
+      done = transfer_->progress();
+      if (done && !is_send()) dense_->write_back();
+    });
+    return done;
+  }
+  std::chrono::nanoseconds poll_interval() const noexcept override {
+    return transfer_ == nullptr ? std::chrono::nanoseconds(0) : transfer_->poll_interval();
+  }
+  void release() noexcept override {
+    transfer_ = nullptr;
+    dense_ = nullptr;
+    tensor_ = Tensor();
+    core_ = nullptr;
+  }
+
+ private:
+  bool is_send() const noexcept { return message_.contract.operation == Operation::kSend; }
+  void start() {
+    dense_ = std::make_unique<Dense>(tensor_);
+    message_.data = dense_->data();
+    transfer_ = is_send() ? core_->transport->send(message_) : core_->transport->receive(message_);
+  }
+
+  std::shared_ptr<GroupCore> core_;
+  Message message_;
+  Tensor tensor_;
+  std::unique_ptr<Dense> dense_;
+  std::unique_ptr<Transfer> transfer_;
+};
+
+// Anything else that must happen in the queue's order.
+class FunctionState final : public detail::WorkState {
+ public:
+  explicit FunctionState(std::function<void()> function) : function_(std::move(function)) {}
+  void run() override { function_(); }
+  void release() noexcept override { function_ = nullptr; }
+
+ private:
+  std::function<void()> function_;
+};
+
+Work submit(std::shared_ptr<detail::WorkState> state) {
+  if (Executor* executor = Executor::current(); executor != nullptr) {
+    executor->submit(state);
+    return Work(std::move(state));
+  }
+  // A world of one has no queue.
+  std::exception_ptr error;
+  try {
+    state->run();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  state->release();
+  state->finish(std::move(error));
+  return Work(std::move(state));
+}
+
+void check_tensor(const char* op, const Tensor& tensor) {
+  TUTTI_CHECK(tensor.defined(), Error, op, ": the tensor is undefined");
+  TUTTI_CHECK(tensor.device().is_cpu(), DeviceError, op,
+              ": this group communicates CPU tensors, given one of ", tensor.dtype(), " ", tensor.sizes(),
+              " on ", tensor.device());
+}
+
+void check_reduction(const char* op, DType dtype, ReduceOp reduce) {
+  TUTTI_CHECK(reduce != ReduceOp::kMean || is_floating_point(dtype), DTypeError, op,
+              ": the mean wants a floating-point tensor, given ", dtype);
+}
+
+int parse_integer(std::string_view text) {
+  int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
+Contract CpuGroup::contract_of(Operation operation, const Tensor& tensor) const {
+  Contract contract;
+  contract.operation = operation;
+  contract.dtype = tensor.dtype();
+  contract.count = static_cast<std::uint64_t>(tensor.numel());
+  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  return contract;
+}
+
+Work CpuGroup::all_reduce(const Tensor& tensor, ReduceOp op) {
+  check_tensor("all_reduce", tensor);
+  check_reduction("all_reduce", tensor.dtype(), op);
+  Contract contract = contract_of(Operation::kAllReduce, tensor);
+  contract.reduce = op;
+  raw::bump_version(tensor);
+  return submit(std::make_shared<CollectiveState>(core_, contract, tensor, Tensor()));
+}
+
+Work CpuGroup::broadcast(const Tensor& tensor, int root) {
+  check_tensor("broadcast", tensor);
+  TUTTI_CHECK(root >= 0 && root < size(), ValueError, "broadcast: root must be a rank from 0 to ", size() - 1,
+              ", given ", root);
+  Contract contract = contract_of(Operation::kBroadcast, tensor);
+  contract.root = root;
+  if (root != rank()) raw::bump_version(tensor);
+  return submit(std::make_shared<CollectiveState>(core_, contract, tensor, Tensor()));
+}
+
+Work CpuGroup::reduce_scatter(const Tensor& out, const Tensor& in, ReduceOp op) {
+  check_tensor("reduce_scatter", out);
+  check_tensor("reduce_scatter", in);
+  check_reduction("reduce_scatter", in.dtype(), op);
+  TUTTI_CHECK(out.dtype() == in.dtype(), DTypeError, "reduce_scatter: out is ", out.dtype(), ", in is ",
+              in.dtype());
+  TUTTI_CHECK(in.numel() == out.numel() * size(), ShapeError, "reduce_scatter: in must have ", size(),
+              " times as many elements as out, given in ", in.sizes(), " and out ", out.sizes());
+  Contract contract = contract_of(Operation::kReduceScatter, in);
+  contract.reduce = op;
+  raw::bump_version(out);
+  return submit(std::make_shared<CollectiveState>(core_, contract, out, in));
+}
+
+Work CpuGroup::all_gather(const Tensor& out, const Tensor& in) {
+  check_tensor("all_gather", out);
+  check_tensor("all_gather", in);
+  TUTTI_CHECK(out.dtype() == in.dtype(), DTypeError, "all_gather: out is ", out.dtype(), ", in is ",
+              in.dtype());
+  TUTTI_CHECK(out.numel() == in.numel() * size(), ShapeError, "all_gather: out must have ", size(),
+              " times as many elements as in, given in ", in.sizes(), " and out ", out.sizes());
+  const Contract contract = contract_of(Operation::kAllGather, in);
+  raw::bump_version(out);
+  return submit(std::make_shared<CollectiveState>(core_, contract, out, in));
+}
+
+int CpuGroup::checked_peer(int peer, const char* what) const {
+  TUTTI_CHECK(peer >= 0 && peer < size() && peer != rank(), ValueError, what,
+              ": wanted another rank from 0 to ", size() - 1, ", given ", peer, " on rank ", rank());
+  return peer;
+}
+
+Work CpuGroup::point_to_point(Operation operation, const Tensor& tensor, int peer, int tag) {
+  const char* what = operation == Operation::kSend ? "send" : "recv";
+  check_tensor(what, tensor);
+  checked_peer(peer, what);
+  TUTTI_CHECK(tag >= 0 && tag <= kGreatestTag, ValueError, what, ": the tag must be from 0 to ", kGreatestTag,
+              ", given ", tag);
+  Message message;
+  // Numbered apart from collectives: ranks need not issue the same ones.
+  message.contract.operation = operation;
+  message.contract.dtype = tensor.dtype();
+  message.contract.count = static_cast<std::uint64_t>(tensor.numel());
+  message.contract.root = peer;
+  message.contract.sequence = core_->transfers.fetch_add(1, std::memory_order_relaxed) + 1;
+  message.tag = tag;
+  if (operation == Operation::kRecv) raw::bump_version(tensor);
+  return submit(std::make_shared<TransferState>(core_, message, tensor));
+}
+
+Work CpuGroup::send(const Tensor& tensor, int to, int tag) {
+  return point_to_point(Operation::kSend, tensor, to, tag);
+}
+Work CpuGroup::recv(const Tensor& tensor, int from, int tag) {
+  return point_to_point(Operation::kRecv, tensor, from, tag);
+}
+
+void CpuGroup::barrier() {
+  Contract contract;
+  contract.operation = Operation::kBarrier;
+  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  submit(std::make_shared<CollectiveState>(core_, contract, Tensor(), Tensor())).synchronize();
+}
+
+std::vector<std::string> CpuGroup::exchange(const std::string& bytes) {
+  if (size() == 1) return {bytes};
+  Contract contract;
+  contract.operation = Operation::kExchange;
+  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::vector<std::string> all;
+  submit(std::make_shared<FunctionState>([&, core = core_] {
+    core->run([&] {
+      core->transport->barrier(contract);
+      all = core->bootstrap->exchange(bytes, Deadline(core->timeout_s), "exchange");
+    });
+  })).synchronize();
+  return all;
+}
+
+std::shared_ptr<ProcessGroup> CpuGroup::split(int color, int key, GroupOptions options) {
+  TUTTI_CHECK(options.timeout_s >= 0, ValueError, "split: timeout_s must not be negative, given ",
+              options.timeout_s);
+  const double timeout_s = options.timeout_s > 0 ? options.timeout_s : core_->timeout_s;
+  if (size() == 1) return color < 0 ? nullptr : make_group_of_one();
+  Contract contract;
+  contract.operation = Operation::kSplit;
+  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  std::shared_ptr<ProcessGroup> group;
+  submit(std::make_shared<FunctionState>([&, core = core_] {
+    core->run([&] {
+      const Deadline deadline(core->timeout_s);
+      core->transport->barrier(contract);
+      const auto colors = core->bootstrap->exchange(concat(color, ' ', key), deadline, "split");
+      const int split_number = core->splits++;
+      if (color < 0) return;
+      std::vector<std::tuple<int, int>> members;  // key, rank
+      for (int other = 0; other < core->size; ++other) {
+        const std::string& text = colors[static_cast<std::size_t>(other)];
+        if (parse_integer(text) != color) continue;
+        members.emplace_back(parse_integer(std::string_view(text).substr(text.find(' ') + 1)), other);
+      }
+      std::sort(members.begin(), members.end());
+      std::vector<int> ranks;
+      std::vector<int> world_ranks;
+      for (const auto& [unused_key, member] : members) {
+        ranks.push_back(member);
+        world_ranks.push_back(core->world_ranks[static_cast<std::size_t>(member)]);
+      }
+      std::string name =
+          options.name.empty() ? concat(core->name, "/", split_number, ".", color) : options.name;
+      auto bootstrap = core->bootstrap->subset(ranks, concat(split_number, ".", color), deadline);
+      group = std::make_shared<CpuGroup>(make_group_core(*Job::current(), std::move(bootstrap),
+                                                         std::move(world_ranks), std::move(name), timeout_s));
+    });
+  })).synchronize();
+  return group;
+}
+
+Tensor CpuGroup::allocate(const Dims& sizes, DType dtype, Device device) {
+  TUTTI_CHECK(device.is_cpu(), DeviceError,
+              "allocate: this group communicates CPU tensors, wanted memory on ", device);
+  Job* job = Job::current();
+  if (size() == 1 || job == nullptr || !job->host->shares_memory()) return empty(sizes, dtype, device);
+  const std::shared_ptr<SharedHeap> heap = job->heap;
+  void* data = heap->allocate(static_cast<std::size_t>(sizes.product()) * size_of(dtype));
+  return from_blob(data, sizes, dtype, {}, device, [heap, data] { heap->release(data); });
+}
+
+ProcessGroup::~ProcessGroup() = default;
+
+}  // namespace tutti::comm

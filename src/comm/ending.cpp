@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/ending.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "comm/mpi/mpi_runtime.hpp"
+#include "comm/waiter.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// What other ranks have printed passes through the launcher, which must have written it before our message.
+constexpr auto kOutputDelay = 200ms;
+// MPI_Abort takes about 0.3 s.
+constexpr auto kAbortDeadline = 2s;
+constexpr auto kExitDeadline = 1s;
+constexpr auto kLongestPark = 10s;
+
+enum class Phase { kIdle, kRunning, kUnwound };
+
+struct Ending {
+  std::atomic<Phase> phase{Phase::kIdle};
+  std::atomic<bool> begun{false};
+  int rank = 0;
+  bool under_mpi = false;
+  std::shared_ptr<Host> host;
+  std::terminate_handler previous_handler = nullptr;
+};
+
+Ending& ending() {
+  static Ending* const kEnding = new Ending;  // used while the process exits
+  return *kEnding;
+}
+
+void write_whole(const std::string& text) noexcept {
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data() + written, text.size() - written);
+    if (count <= 0) return;
+    written += static_cast<std::size_t>(count);
+  }
+}
+
+// Runs what might block on a lock that a stuck thread holds; waits for it no longer than `longest`.
+template <class Function>
+void run_bounded(const Function& function, std::chrono::milliseconds longest) noexcept {
+  try {
+    std::thread(function).detach();
+  } catch (const std::system_error&) {
+    return;
+  }
+  std::this_thread::sleep_for(longest);
+}
+
+[[noreturn]] void leave(const std::string& message) noexcept {
+  Ending& state = ending();
+  const bool first_here = !state.begun.exchange(true);
+  const bool first = first_here && (state.host == nullptr || state.host->announce_failure());
+  if (!first) {
+    // Another rank, or another thread of this one, is about to end the job.
+    if (state.under_mpi || !first_here) std::this_thread::sleep_for(kLongestPark);
+    ::_exit(EXIT_FAILURE);
+  }
+  run_bounded(
+      [] {
+        std::cout.flush();
+        std::fflush(nullptr);
+      },
+      kOutputDelay);
+  write_whole(message);
+  if (state.under_mpi) run_bounded([] { abort_mpi_job(EXIT_FAILURE); }, kAbortDeadline);
+  ::_exit(EXIT_FAILURE);
+}
+
+std::string text_of_current_exception() {
+  try {
+    if (std::current_exception() == nullptr) return "std::terminate was called";
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+[[noreturn]] void on_terminate() {
+  if (ending().phase.load() == Phase::kIdle) {
+    if (ending().previous_handler != nullptr) ending().previous_handler();
+    std::abort();
+  }
+  end_job(text_of_current_exception());
+}
+
+void on_exit() {
+  switch (ending().phase.load()) {
+    case Phase::kIdle: return;
+    case Phase::kRunning: end_job("the program has called exit() before its Environment ended");
+    case Phase::kUnwound: leave({});  // its catch has had its say
+  }
+}
+
+}  // namespace
+
+void end_job(const std::string& message) noexcept {
+  leave(concat("rank ", ending().rank, ": ", message, message.ends_with('\n') ? "" : "\n"));
+}
+
+void watch_for_failure(int rank, std::shared_ptr<Host> host, bool under_mpi) {
+  Ending& state = ending();
+  state.rank = rank;
+  state.host = std::move(host);
+  state.under_mpi = under_mpi;
+  set_launcher_kills(under_mpi);
+  static std::once_flag installed;
+  std::call_once(installed, [&state] {
+    state.previous_handler = std::set_terminate(on_terminate);
+    std::atexit(on_exit);
+  });
+  state.phase.store(Phase::kRunning);
+}
+
+void stop_watching() noexcept {
+  ending().phase.store(Phase::kIdle);
+  ending().host = nullptr;
+}
+
+void expect_exit() noexcept {
+  Ending& state = ending();
+  state.phase.store(Phase::kUnwound);
+  if (state.host != nullptr) state.host->announce_failure();
+  try {
+    std::thread([] {
+      std::this_thread::sleep_for(kExitDeadline);
+      end_job("an exception has ended its Environment, and the program did not exit");
+    }).detach();
+  } catch (const std::system_error&) {
+    end_job("an exception has ended its Environment");
+  }
+}
+
+}  // namespace tutti::comm

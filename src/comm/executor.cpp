@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/executor.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "core/parallel_for.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/core/trace.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kWaiterSpins = 20us;
+// Bounds what a lost wake-up could cost; none is known.
+constexpr auto kLongestSleep = 100ms;
+
+std::atomic<Executor*> current_executor{nullptr};
+constinit thread_local bool thread_is_communication = false;
+constinit thread_local int thread_entry_depth = 0;  // entries that this thread is inside of
+
+int processors_of_this_thread() noexcept {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+Executor* Executor::current() noexcept { return current_executor.load(std::memory_order_acquire); }
+void Executor::set_current(Executor* executor) noexcept {
+  current_executor.store(executor, std::memory_order_release);
+}
+bool Executor::on_communication_thread() noexcept { return thread_is_communication; }
+
+Executor::Executor(Doorbell& doorbell)
+    : doorbell_(doorbell), thread_has_own_core_(processors_of_this_thread() > 1) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: signals are for the program's own threads
+  thread_ = std::thread([this] { thread_main(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Executor::~Executor() { stop(); }
+
+void Executor::stop() noexcept {
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_release);
+  wake_thread();
+  thread_.join();
+}
+
+void Executor::submit(std::shared_ptr<detail::WorkState> work) {
+  if (thread_entry_depth > 0) {
+    execute(std::move(work));
+    return;
+  }
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue_.push_back(std::move(work));
+  }
+  wake_thread();
+}
+
+void Executor::wake_thread() noexcept {
+  wakes_.fetch_add(1, std::memory_order_seq_cst);
+  if (thread_sleeps_.load(std::memory_order_seq_cst) != 0) futex_wake_all(wakes_);
+  // The thread sleeps at the doorbell while sends and receives are under way.
+  if (point_to_point_count_.load(std::memory_order_seq_cst) != 0) doorbell_.ring();
+}
+
+bool Executor::has_entries() {
+  const std::lock_guard lock(queue_mutex_);
+  return !queue_.empty();
+}
+
+std::shared_ptr<detail::WorkState> Executor::pop() {
+  const std::lock_guard lock(queue_mutex_);
+  if (queue_.empty() || (queue_.front()->needs_communication_thread() && !thread_is_communication))
+    return nullptr;
+  std::shared_ptr<detail::WorkState> work = std::move(queue_.front());
+  queue_.pop_front();
+  return work;
+}
+
+// The caller holds run_mutex_, or is inside an entry of its own.
+void Executor::execute(std::shared_ptr<detail::WorkState> work) noexcept {
+  std::exception_ptr error;
+  ++thread_entry_depth;
+  try {
+    if (work->as_point_to_point() != nullptr) {
+      point_to_point_.push_back(std::move(work));
+      point_to_point_count_.store(point_to_point_.size(), std::memory_order_seq_cst);
+    } else {
+      work->run();
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  --thread_entry_depth;
+  if (work == nullptr) return;
+  work->release();
+  work->finish(std::move(error));
+}
+
+void Executor::run_entries(const detail::WorkState* until) noexcept {
+  while (until == nullptr || !until->is_done()) {
+    std::shared_ptr<detail::WorkState> work = pop();
+    if (work == nullptr) break;
+    execute(std::move(work));
+  }
+  progress_point_to_point();
+}
+
+void Executor::progress_point_to_point() noexcept {
+  if (point_to_point_.empty()) return;
+  for (std::shared_ptr<detail::WorkState>& work : point_to_point_) {
+    std::exception_ptr error;
+    bool done = true;
+    try {
+      done = work->as_point_to_point()->progress();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!done) continue;
+    work->release();
+    work->finish(std::move(error));
+    work.reset();
+  }
+  std::erase(point_to_point_, nullptr);
+  point_to_point_count_.store(point_to_point_.size(), std::memory_order_seq_cst);
+}
+
+std::chrono::nanoseconds Executor::longest_sleep() const noexcept {
+  std::chrono::nanoseconds longest = kLongestSleep;
+  for (const auto& work : point_to_point_)
+    longest = std::min(longest, work->as_point_to_point()->poll_interval());
+  return longest;
+}
+
+void Executor::thread_main() noexcept {
+  thread_is_communication = true;
+  mark_thread_serial();
+  trace::set_thread_name("communication");
+  pthread_setname_np(pthread_self(), "tutti-comm");
+  for (;;) {
+    const std::uint32_t seen = wakes_.load(std::memory_order_seq_cst);
+    std::chrono::nanoseconds sleep{};
+    {
+      const std::lock_guard lock(run_mutex_);
+      run_entries(nullptr);
+      sleep = longest_sleep();
+    }
+    const bool moving = point_to_point_count_.load(std::memory_order_seq_cst) != 0;
+    if (moving) {
+      doorbell_.sleep_unless([&] { return wakes_.load(std::memory_order_seq_cst) != seen; }, sleep);
+      continue;
+    }
+    if (stopping_.load(std::memory_order_acquire) && !has_entries()) return;
+    thread_sleeps_.store(1, std::memory_order_seq_cst);
+    futex_wait(wakes_, seen, kLongestSleep * 100);
+    thread_sleeps_.store(0, std::memory_order_relaxed);
+  }
+}
+
+void Executor::wait(detail::WorkState& work) {
+  if (work.is_done()) return;
+  if (thread_entry_depth > 0) {
+    wait_inside(work);
+    return;
+  }
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  while (!work.is_done()) {
+    if (run_mutex_.try_lock()) {
+      run_entries(&work);
+      run_mutex_.unlock();
+      // What is left over is the thread's.
+      if (point_to_point_count_.load(std::memory_order_seq_cst) != 0 || has_entries()) wake_thread();
+    }
+    if (thread_has_own_core_) {
+      const auto until = Clock::now() + kWaiterSpins;
+      while (!work.is_done() && Clock::now() < until) spin_pause();
+    }
+    work.sleep_until_done(kLongestSleep);
+  }
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Executor::wait_inside(detail::WorkState& work) {
+  const bool moving = std::any_of(point_to_point_.begin(), point_to_point_.end(),
+                                  [&work](const auto& started) { return started.get() == &work; });
+  TUTTI_CHECK(moving, CommError,
+              "a function given to Work::then waits for an operation that stands behind it in the queue");
+  while (!work.is_done()) {
+    progress_point_to_point();
+    if (!work.is_done())
+      doorbell_.sleep_unless([] { return false; }, std::min<std::chrono::nanoseconds>(longest_sleep(), 1ms));
+  }
+}
+
+}  // namespace tutti::comm

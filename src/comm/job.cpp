@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/job.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "comm/cpu_group.hpp"
+#include "comm/self/self_transport.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/core/log.hpp"
+
+namespace tutti::comm {
+
+namespace {
+std::atomic<Job*> current_job{nullptr};
+}  // namespace
+
+Job* Job::current() noexcept { return current_job.load(std::memory_order_acquire); }
+void Job::set_current(Job* job) noexcept { current_job.store(job, std::memory_order_release); }
+
+Job::Job(std::unique_ptr<Bootstrap> bootstrap, double timeout) : timeout_s(timeout) {
+  host = Host::create(*bootstrap, Deadline(timeout_s));
+  if (!host->shares_memory()) {
+    log::warning("ranks of this host don't share memory, so they communicate more slowly: ", host->reason());
+  }
+  heap = std::make_shared<SharedHeap>();
+  std::vector<int> ranks(static_cast<std::size_t>(bootstrap->size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  world = std::make_shared<CpuGroup>(
+      make_group_core(*this, std::move(bootstrap), std::move(ranks), "world", timeout_s));
+  executor = std::make_unique<Executor>(host->own_doorbell());
+  Executor::set_current(executor.get());
+  set_current(this);
+}
+
+void Job::close() {
+  world->barrier();
+  executor->stop();
+  host->depart();
+}
+
+Job::~Job() {
+  executor->stop();
+  Executor::set_current(nullptr);
+  set_current(nullptr);
+  world = nullptr;
+  for (const std::weak_ptr<GroupCore>& group : groups) {
+    if (const std::shared_ptr<GroupCore> core = group.lock()) core->close();
+  }
+}
+
+std::shared_ptr<ProcessGroup> make_group_of_one() {
+  auto core = std::make_shared<GroupCore>();
+  core->name = "self";
+  core->world_ranks = {0};
+  core->transport = std::make_unique<SelfTransport>();
+  return std::make_shared<CpuGroup>(std::move(core));
+}
+
+std::shared_ptr<ProcessGroup> world() {
+  if (const Job* job = Job::current()) return job->world;
+  static const std::shared_ptr<ProcessGroup> kAlone = make_group_of_one();
+  return kAlone;
+}
+
+std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& ranks, GroupOptions options) {
+  const std::shared_ptr<ProcessGroup> all = world();
+  std::vector<bool> seen(static_cast<std::size_t>(all->size()), false);
+  TUTTI_CHECK(!ranks.empty(), ValueError, "new_group: wanted at least one rank");
+  for (const int rank : ranks) {
+    TUTTI_CHECK(rank >= 0 && rank < all->size(), ValueError, "new_group: wanted ranks from 0 to ",
+                all->size() - 1, ", given ", rank);
+    TUTTI_CHECK(!seen[static_cast<std::size_t>(rank)], ValueError, "new_group: rank ", rank,
+                " is given twice");
+    seen[static_cast<std::size_t>(rank)] = true;
+  }
+  std::string list;
+  for (const int rank : ranks) list += concat(list.empty() ? "" : ",", rank);
+  const std::vector<std::string> lists = all->exchange(list);
+  for (std::size_t rank = 1; rank < lists.size(); ++rank) {
+    TUTTI_CHECK(lists[rank] == lists[0], CommError, "new_group: rank 0 wants a group of ranks ", lists[0],
+                ", rank ", rank, " one of ", lists[rank]);
+  }
+  const auto own = std::find(ranks.begin(), ranks.end(), all->rank());
+  if (options.name.empty()) options.name = concat("ranks ", list);
+  return all->split(own == ranks.end() ? -1 : 0, static_cast<int>(own - ranks.begin()), std::move(options));
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/mpi/mpi_runtime.hpp"
+
+#include <mpi.h>
+
+#include "comm/mpi/mpi_bootstrap.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+const char* name_of_level(int level) {
+  switch (level) {
+    case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
+    case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+    case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+    default: return "MPI_THREAD_MULTIPLE";
+  }
+}
+
+class Runtime final : public MpiRuntime {
+ public:
+  Runtime(MPI_Comm communicator, bool is_ours) : communicator_(communicator), is_ours_(is_ours) {}
+
+  std::unique_ptr<Bootstrap> make_bootstrap() override {
+    MPI_Comm own = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_dup(communicator_, &own), "MPI_Comm_dup");
+    return std::make_unique<MpiBootstrap>(own);
+  }
+  void finish() noexcept override {
+    if (is_ours_) MPI_Finalize();
+  }
+
+ private:
+  MPI_Comm communicator_;
+  bool is_ours_;
+};
+
+}  // namespace
+
+bool mpi_is_initialized() {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+std::unique_ptr<MpiRuntime> MpiRuntime::start(const void* communicator) {
+  const bool is_ours = !mpi_is_initialized();
+  int level = MPI_THREAD_SINGLE;
+  if (is_ours) {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    TUTTI_CHECK(finalized == 0, CommError,
+                "MPI has been finalised in this process and can't start again: make one Environment, for all "
+                "of main");
+    TUTTI_CHECK(communicator == nullptr, CommError,
+                "EnvironmentOptions::mpi_communicator is given, but the program has not initialised MPI");
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    // The communication thread and threads that wait call MPI one at a time.
+    TUTTI_CHECK(level >= MPI_THREAD_SERIALIZED, CommError,
+                "Tutti calls MPI from several threads, one at a time: it needs ",
+                "MPI_THREAD_SERIALIZED, and this MPI gives ", name_of_level(level));
+  } else {
+    check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
+    TUTTI_CHECK(level == MPI_THREAD_MULTIPLE, CommError, "the program has initialised MPI with ",
+                name_of_level(level),
+                "; Tutti calls MPI from its own thread beside the program's, which needs MPI_Init_thread "
+                "with MPI_THREAD_MULTIPLE");
+  }
+  const MPI_Comm base =
+      communicator != nullptr ? *static_cast<const MPI_Comm*>(communicator) : MPI_COMM_WORLD;
+  return std::make_unique<Runtime>(base, is_ours);
+}
+
+void abort_mpi_job(int exit_code) noexcept {
+  if (mpi_is_initialized()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The start and end of MPI. mpi.h is seen by src/comm/mpi alone; a build without MPI has no_mpi.cpp in its place.
+#pragma once
+
+#include <memory>
+
+#include "comm/bootstrap.hpp"
+
+namespace tutti::comm {
+
+// True if a launcher of MPI (mpirun, srun) started this process.
+bool launched_by_mpi();
+// True if the program has initialised MPI itself.
+bool mpi_is_initialized();
+
+class MpiRuntime {
+ public:
+  // Initialises MPI, or joins the program's. `communicator` is the address of an MPI_Comm, or null for MPI_COMM_WORLD.
+  // CommError if MPI can't be called from several threads.
+  static std::unique_ptr<MpiRuntime> start(const void* communicator);
+  virtual ~MpiRuntime() = default;
+  MpiRuntime(const MpiRuntime&) = delete;
+  MpiRuntime& operator=(const MpiRuntime&) = delete;
+
+  virtual std::unique_ptr<Bootstrap> make_bootstrap() = 0;
+  // Finalises MPI if it is ours. No communicator of ours may live.
+  virtual void finish() noexcept = 0;
+
+ protected:
+  MpiRuntime() = default;
+};
+
+// Ends all processes of the job. Returns only if MPI is not running.
+void abort_mpi_job(int exit_code) noexcept;
+
+}  // namespace tutti::comm

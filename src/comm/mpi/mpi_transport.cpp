@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// all_reduce of n bytes on R ranks, in chunks: each rank sends slice r of its chunk to rank r (sends n (R - 1) / R), which sums
+// in the order of ranks and sends the result to all (again n (R - 1) / R): a ring's bytes, in a fixed order.
+#include "comm/mpi/mpi_transport.hpp"
+
+#include <algorithm>
+
+#include "comm/mpi/mpi_bootstrap.hpp"
+#include "comm/slices.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+// Communicators are a transport's own, so collectives and messages are told apart by tags alone. Message tags begin here.
+constexpr int kCollectiveTag = 0;
+constexpr int kFirstMessageTag = 1;
+// What is reduced at once; scratch memory of the same size is needed.
+constexpr std::size_t kReduceBytes = std::size_t{4} << 20U;
+// What one MPI call moves: MPI's counts are ints, and Open MPI 4.1 has faults above 1 GiB.
+constexpr std::size_t kCallBytes = std::size_t{256} << 20U;
+
+const std::byte* at(const void* data, std::int64_t element, std::size_t element_bytes) {
+  return static_cast<const std::byte*>(data) + static_cast<std::size_t>(element) * element_bytes;
+}
+std::byte* at(void* data, std::int64_t element, std::size_t element_bytes) {
+  return static_cast<std::byte*>(data) + static_cast<std::size_t>(element) * element_bytes;
+}
+
+}  // namespace
+
+MpiTransport::MpiTransport(MPI_Comm communicator, std::shared_ptr<Waiter> waiter)
+    : communicator_(communicator), waiter_(std::move(waiter)) {
+  check_mpi(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size");
+  ins_.resize(static_cast<std::size_t>(size_));
+}
+
+MpiTransport::~MpiTransport() { MPI_Comm_free(&communicator_); }
+
+// ---- calls --------------------------------------------------------------------------------------------------------------
+
+void MpiTransport::start_send(const void* data, std::size_t bytes, int to) {
+  for (std::size_t begin = 0; begin < bytes; begin += kCallBytes) {
+    requests_.emplace_back();
+    request_peers_.push_back(to);
+    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + begin,
+                        static_cast<int>(std::min(kCallBytes, bytes - begin)), MPI_BYTE, to, kCollectiveTag,
+                        communicator_, &requests_.back()),
+              "MPI_Isend");
+  }
+}
+
+void MpiTransport::start_receive(void* data, std::size_t bytes, int from) {
+  for (std::size_t begin = 0; begin < bytes; begin += kCallBytes) {
+    requests_.emplace_back();
+    request_peers_.push_back(from);
+    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + begin,
+                        static_cast<int>(std::min(kCallBytes, bytes - begin)), MPI_BYTE, from, kCollectiveTag,
+                        communicator_, &requests_.back()),
+              "MPI_Irecv");
+  }
+}
+
+void MpiTransport::finish(const Contract& contract) {
+  const auto all_done = [this] {
+    int done = 0;
+    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+    return done != 0;
+  };
+  const auto missing = [this] {
+    std::vector<int> ranks;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      int done = 0;
+      if (requests_[i] != MPI_REQUEST_NULL)
+        check_mpi(MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE), "MPI_Request_get_status");
+      else
+        done = 1;
+      if (done == 0) ranks.push_back(request_peers_[i]);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  };
+  waiter_->poll_until(all_done, contract, missing);
+  requests_.clear();
+  request_peers_.clear();
+}
+
+void MpiTransport::agree(const Contract& contract) {
+  std::vector<Contract> all(static_cast<std::size_t>(size_));
+  all[static_cast<std::size_t>(rank_)] = contract;
+  for (int step = 1; step < size_; ++step) {
+    const int peer = (rank_ + step) % size_;
+    start_receive(&all[static_cast<std::size_t>(peer)], sizeof(Contract), peer);
+    start_send(&all[static_cast<std::size_t>(rank_)], sizeof(Contract), peer);
+  }
+  finish(contract);
+  check_agreement(waiter_->group(), all);
+}
+
+// ---- collectives ----------------------------------------------------------------------------------------------------------
+
+// out = the reduction of `own` and what the other ranks have sent into scratch_.
+void MpiTransport::reduce_received(const Contract& contract, void* out, const void* own, std::int64_t count) {
+  const std::size_t element = size_of(contract.dtype);
+  for (int rank = 0; rank < size_; ++rank) {
+    ins_[static_cast<std::size_t>(rank)] = rank == rank_ ? own : at(scratch_.data(), rank * count, element);
+  }
+  reduce_loop(contract.dtype, contract.reduce)(&out, 1, ins_.data(), size_, count, size_);
+}
+
+void MpiTransport::all_reduce(const Contract& contract, void* data) {
+  agree(contract);
+  const std::size_t element = size_of(contract.dtype);
+  const auto total = static_cast<std::int64_t>(contract.count);
+  const auto chunk = static_cast<std::int64_t>(kReduceBytes / element);
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    const std::int64_t count = std::min(chunk, total - begin);
+    std::byte* part = at(data, begin, element);
+    const Slice own = slice_of(count, rank_, size_, element);
+    scratch_.resize(static_cast<std::size_t>(own.count * size_) * element);
+    for (int step = 1; step < size_; ++step) {
+      const int peer = (rank_ + step) % size_;
+      const Slice theirs = slice_of(count, peer, size_, element);
+      start_receive(at(scratch_.data(), peer * own.count, element),
+                    static_cast<std::size_t>(own.count) * element, peer);
+      start_send(at(part, theirs.begin, element), static_cast<std::size_t>(theirs.count) * element, peer);
+    }
+    finish(contract);
+    std::byte* result = at(part, own.begin, element);
+    reduce_received(contract, result, result, own.count);
+    for (int step = 1; step < size_; ++step) {
+      const int peer = (rank_ + step) % size_;
+      const Slice theirs = slice_of(count, peer, size_, element);
+      start_receive(at(part, theirs.begin, element), static_cast<std::size_t>(theirs.count) * element, peer);
+      start_send(result, static_cast<std::size_t>(own.count) * element, peer);
+    }
+    finish(contract);
+  }
+}
+
+void MpiTransport::reduce_scatter(const Contract& contract, void* out, const void* in) {
+  agree(contract);
+  const std::size_t element = size_of(contract.dtype);
+  const auto part = static_cast<std::int64_t>(contract.count) / size_;
+  const auto chunk = std::max<std::int64_t>(1, static_cast<std::int64_t>(kReduceBytes / element) / size_);
+  for (std::int64_t begin = 0; begin < part; begin += chunk) {
+    const std::int64_t count = std::min(chunk, part - begin);
+    const std::size_t bytes = static_cast<std::size_t>(count) * element;
+    scratch_.resize(bytes * static_cast<std::size_t>(size_));
+    for (int step = 1; step < size_; ++step) {
+      const int peer = (rank_ + step) % size_;
+      start_receive(at(scratch_.data(), peer * count, element), bytes, peer);
+      start_send(at(in, peer * part + begin, element), bytes, peer);
+    }
+    finish(contract);
+    reduce_received(contract, at(out, begin, element), at(in, rank_ * part + begin, element), count);
+  }
+}
+
+void MpiTransport::all_gather(const Contract& contract, void* out, const void* in) {
+  agree(contract);
+  const std::size_t bytes = contract.bytes();
+  auto* parts = static_cast<std::byte*>(out);
+  std::byte* own = parts + static_cast<std::size_t>(rank_) * bytes;
+  if (own != in && bytes > 0) std::copy_n(static_cast<const std::byte*>(in), bytes, own);
+  for (int step = 1; step < size_; ++step) {
+    const int peer = (rank_ + step) % size_;
+    start_receive(parts + static_cast<std::size_t>(peer) * bytes, bytes, peer);
+    start_send(own, bytes, peer);
+  }
+  finish(contract);
+}
+
+// A binomial tree from the root: a rank receives from the one that lacks its lowest set bit, then serves those above.
+void MpiTransport::broadcast(const Contract& contract, void* data) {
+  agree(contract);
+  const int position = (rank_ - contract.root + size_) % size_;
+  int bit = 1;
+  while (bit < size_ && (position & bit) == 0) bit <<= 1;
+  if (position != 0) {
+    start_receive(data, contract.bytes(), (position - bit + contract.root) % size_);
+    finish(contract);
+  }
+  for (bit >>= 1; bit > 0; bit >>= 1) {
+    if (position + bit < size_) start_send(data, contract.bytes(), (position + bit + contract.root) % size_);
+  }
+  finish(contract);
+}
+
+// ---- messages -------------------------------------------------------------------------------------------------------------
+// A message is its contract, then its bytes. MPI keeps the order of one sender and tag.
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPollInterval = 50us;
+constexpr auto kCheckInterval = 100ms;
+
+}  // namespace
+
+class MpiTransport::Send final : public Transfer {
+ public:
+  Send(MPI_Comm communicator, std::shared_ptr<Waiter> waiter, const Message& message)
+      : waiter_(std::move(waiter)), contract_(message.contract), deadline_(waiter_->timeout_s()) {
+    const int tag = message.tag + kFirstMessageTag;
+    requests_.emplace_back();
+    check_mpi(MPI_Isend(&contract_, sizeof(Contract), MPI_BYTE, contract_.root, tag, communicator,
+                        &requests_.back()),
+              "MPI_Isend");
+    for (std::size_t begin = 0; begin < contract_.bytes(); begin += kCallBytes) {
+      requests_.emplace_back();
+      check_mpi(MPI_Isend(static_cast<const std::byte*>(message.data) + begin,
+                          static_cast<int>(std::min(kCallBytes, contract_.bytes() - begin)), MPI_BYTE,
+                          contract_.root, tag, communicator, &requests_.back()),
+                "MPI_Isend");
+    }
+  }
+  bool progress() override {
+    int done = 0;
+    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+    if (done == 0 && deadline_.passed()) waiter_->check(contract_, {contract_.root}, deadline_);
+    return done != 0;
+  }
+  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
+
+ private:
+  std::shared_ptr<Waiter> waiter_;
+  Contract contract_;
+  Deadline deadline_;
+  std::vector<MPI_Request> requests_;
+};
+
+class MpiTransport::Receive final : public Transfer {
+ public:
+  Receive(MPI_Comm communicator, std::shared_ptr<Waiter> waiter, std::shared_ptr<Queues> queues,
+          const Message& message)
+      : communicator_(communicator),
+        waiter_(std::move(waiter)),
+        queue_((*queues)[{message.contract.root, message.tag}]),
+        queues_(std::move(queues)),
+        message_(message),
+        deadline_(waiter_->timeout_s()) {
+    queue_.push_back(this);
+  }
+  ~Receive() override { std::erase(queue_, this); }
+
+  bool progress() override {
+    if (queue_.front() == this && (has_header_ || receive_header())) {
+      int done = 0;
+      check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
+                "MPI_Testall");
+      if (done != 0) return true;
+    }
+    if (deadline_.passed()) waiter_->check(message_.contract, {message_.contract.root}, deadline_);
+    return false;
+  }
+  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
+
+ private:
+  bool receive_header() {
+    const Contract& wanted = message_.contract;
+    const int tag = message_.tag + kFirstMessageTag;
+    int found = 0;
+    MPI_Message matched = MPI_MESSAGE_NULL;
+    check_mpi(MPI_Improbe(wanted.root, tag, communicator_, &found, &matched, MPI_STATUS_IGNORE),
+              "MPI_Improbe");
+    if (found == 0) return false;
+    Contract sent;
+    check_mpi(MPI_Mrecv(&sent, sizeof sent, MPI_BYTE, &matched, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    TUTTI_CHECK(sent.count == wanted.count && sent.dtype == wanted.dtype, CommError, to_text(wanted),
+                " with tag ", message_.tag, " in group '", waiter_->group(), "': rank ", wanted.root,
+                " has sent ", sent.count, " x ", sent.dtype);
+    has_header_ = true;
+    for (std::size_t begin = 0; begin < wanted.bytes(); begin += kCallBytes) {
+      requests_.emplace_back();
+      check_mpi(MPI_Irecv(static_cast<std::byte*>(message_.data) + begin,
+                          static_cast<int>(std::min(kCallBytes, wanted.bytes() - begin)), MPI_BYTE,
+                          wanted.root, tag, communicator_, &requests_.back()),
+                "MPI_Irecv");
+    }
+    return true;
+  }
+
+  MPI_Comm communicator_;
+  std::shared_ptr<Waiter> waiter_;
+  std::deque<Receive*>& queue_;
+  std::shared_ptr<Queues> queues_;
+  Message message_;
+  Deadline deadline_;
+  bool has_header_ = false;
+  std::vector<MPI_Request> requests_;
+};
+
+std::unique_ptr<Transfer> MpiTransport::send(const Message& message) {
+  return std::make_unique<Send>(communicator_, waiter_, message);
+}
+
+std::unique_ptr<Transfer> MpiTransport::receive(const Message& message) {
+  return std::make_unique<Receive>(communicator_, waiter_, queues_, message);
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks move in step from one meeting to the next. A rank publishes in slot, stage or tensor, then meets; after the meeting
+// it may read what the others published.
+//
+//   meeting        m                    m + 1                   m + 2
+//   rank 0   publish | read others' m   publish | read ...
+//   rank 1   publish   | read others' m   publish | read ...
+//
+// What is published at meeting m lies in half m % 2 of slot and stage. It is overwritten by what is published at m + 2, and
+// by then all have read it: a rank comes to m + 1 after it has read m, and nobody passes m + 1 before all have come. So one
+// meeting a chunk is enough, and ranks copy in the next chunk while others still read the last.
+//
+// all_reduce of n elements on R ranks, bytes that a rank reads and writes:
+//   in place (ProcessGroup::allocate)   reads n, writes n: its slice of R tensors, straight into R tensors; 2 meetings
+//   directly (few ranks, or small)      copies n into its stage, reads R * n, writes n; 1 meeting a chunk
+//   by slices                           copies n in, reads n, writes n / R into its stage, copies n out; 2 meetings a chunk
+#include "comm/shm/shm_transport.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <new>
+
+#include "comm/slices.hpp"
+#include "kernels/cpu/isa/convert.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+// Bytes of one half of a rank's stage. All ranks' halves fit the second-level cache of a few cores.
+constexpr std::size_t kStageBytes = 256 * 1024;
+// A smaller tensor is copied through the stage, also if it is shared: that saves a meeting.
+constexpr std::size_t kInPlaceBytes = 16 * 1024;
+// Up to so many ranks it is cheaper that each reads all stages than that results are copied once more.
+constexpr int kDirectRanks = 3;
+// With more ranks, up to so many bytes all the same: it saves a meeting.
+constexpr std::size_t kDirectBytes = 4 * 1024;
+}  // namespace
+
+Bridge::~Bridge() = default;
+Transport::~Transport() = default;
+Transfer::~Transfer() = default;
+
+struct ShmTransport::Slot {
+  alignas(128) std::atomic<std::uint64_t> arrived{0};  // the last meeting that the rank has come to
+  struct Half {
+    alignas(64) Contract contract;
+    MemoryReference memory;
+  } halves[2];
+};
+
+ShmTransport::ShmTransport(Bootstrap& bootstrap, const Deadline& deadline, std::shared_ptr<Waiter> waiter,
+                           std::shared_ptr<SharedHeap> heap)
+    : rank_(bootstrap.rank()), size_(bootstrap.size()), waiter_(std::move(waiter)), heap_(std::move(heap)) {
+  const auto ranks = static_cast<std::size_t>(size_);
+  const std::size_t rings_at = ranks * sizeof(Slot);
+  const std::size_t bytes = rings_at + ranks * ranks * sizeof(MailRing) + ranks * 2 * kStageBytes;
+  Host& host = waiter_->host();
+  for (const int rank : waiter_->world_ranks()) local_indices_.push_back(host.local_index(rank));
+  if (rank_ == 0) {
+    segment_ = Segment::create(bytes);
+    for (std::size_t i = 0; i < ranks; ++i) new (segment_.data() + i * sizeof(Slot)) Slot;
+    // The rings need no construction: zero bytes, which a new segment has, are an empty ring. So unused ones take no memory.
+  }
+  const auto fds = bootstrap.exchange(concat(segment_.fd()), deadline, "making the shared memory of a group");
+  if (rank_ != 0) {
+    int fd = -1;
+    std::from_chars(fds[0].data(), fds[0].data() + fds[0].size(), fd);
+    segment_ = Segment::open(host.pid_of(local_indices_[0]), fd, bytes);
+  }
+  bootstrap.barrier(deadline, "making the shared memory of a group");
+  auto* rings = reinterpret_cast<MailRing*>(segment_.data() + rings_at);
+  for (int peer = 0; peer < size_; ++peer) {
+    mailboxes_.emplace_back(rings + rank_ * size_ + peer, rings + peer * size_ + rank_, peer, waiter_,
+                            &host.doorbell(local_indices_[static_cast<std::size_t>(peer)]));
+  }
+  mapped_.resize(ranks);
+  ins_.resize(ranks);
+  outs_.resize(ranks);
+}
+
+ShmTransport::~ShmTransport() = default;
+
+ShmTransport::Slot& ShmTransport::slot(int rank) const noexcept {
+  return *reinterpret_cast<Slot*>(segment_.data() + static_cast<std::size_t>(rank) * sizeof(Slot));
+}
+
+std::byte* ShmTransport::stage(int rank, std::uint64_t meeting) const noexcept {
+  const std::size_t index = static_cast<std::size_t>(rank) * 2 + meeting % 2;
+  const std::size_t stages_at = segment_.bytes() - static_cast<std::size_t>(size_) * 2 * kStageBytes;
+  return segment_.data() + stages_at + index * kStageBytes;
+}
+
+bool ShmTransport::is_shared(const void* data, std::size_t bytes) const {
+  MemoryReference reference;
+  return heap_->find(data, bytes, reference);
+}
+
+// ---- meetings -----------------------------------------------------------------------------------------------------------
+
+void ShmTransport::meet(const Contract& contract) {
+  const std::uint64_t meeting = ++meeting_;
+  slot(rank_).arrived.store(meeting, std::memory_order_release);
+  Host& host = waiter_->host();
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) host.doorbell(local_indices_[static_cast<std::size_t>(peer)]).ring();
+  }
+  const auto absent = [this, meeting](int peer) {
+    return slot(peer).arrived.load(std::memory_order_acquire) < meeting;
+  };
+  const auto all_here = [this, &absent] {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (absent(peer)) return false;
+    }
+    return true;
+  };
+  waiter_->until(all_here, contract, [this, &absent] {
+    std::vector<int> missing;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (absent(peer)) missing.push_back(peer);
+    }
+    return missing;
+  });
+}
+
+ShmTransport::Sharing ShmTransport::agree(Contract contract, const MemoryReference* memory) {
+  Slot::Half& own = slot(rank_).halves[next_meeting() % 2];
+  contract.in_shared_memory = memory != nullptr ? 1 : 0;
+  own.contract = contract;
+  if (memory != nullptr) own.memory = *memory;
+  meet(contract);
+  int sharing = 0;
+  bool same = true;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Contract& other = slot(rank).halves[meeting_ % 2].contract;
+    same = same && contract.agrees_with(other);
+    sharing += other.in_shared_memory;
+  }
+  if (!same) [[unlikely]] {
+    std::vector<Contract> all;
+    for (int rank = 0; rank < size_; ++rank) all.push_back(slot(rank).halves[meeting_ % 2].contract);
+    check_agreement(waiter_->group(), all);
+  }
+  return sharing == 0 ? Sharing::kNone : sharing == size_ ? Sharing::kAll : Sharing::kSome;
+}
+
+bool ShmTransport::reference_of(const void* data, const Contract& contract,
+                                MemoryReference& reference) const {
+  return contract.bytes() > kInPlaceBytes && heap_->find(data, contract.bytes(), reference);
+}
+
+// Finds every rank's tensor, as published at the last meeting.
+void ShmTransport::map_all(void* own) {
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    mapped_[at] = rank == rank_ ? static_cast<std::byte*>(own)
+                                : heap_->map_peer(waiter_->host(), local_indices_[at],
+                                                  slot(rank).halves[meeting_ % 2].memory);
+  }
+}
+
+// ---- all_reduce ---------------------------------------------------------------------------------------------------------
+
+void ShmTransport::all_reduce(const Contract& contract, void* data) {
+  MemoryReference reference;
+  const bool shared = bridge_ == nullptr && reference_of(data, contract, reference);
+  const std::size_t element = size_of(contract.dtype);
+  const auto total = static_cast<std::int64_t>(contract.count);
+  const auto chunk = static_cast<std::int64_t>(kStageBytes / element);
+  auto* bytes = static_cast<std::byte*>(data);
+  const auto publish = [&](std::int64_t begin) {
+    const std::int64_t count = std::min(chunk, total - begin);
+    std::memcpy(stage(rank_, next_meeting()), bytes + static_cast<std::size_t>(begin) * element,
+                static_cast<std::size_t>(count) * element);
+  };
+  // The first chunk travels with the contract; nobody reads it if ranks disagree.
+  if (!shared && total > 0) publish(0);
+  const Sharing sharing = agree(contract, shared ? &reference : nullptr);
+  if (total == 0) return;
+  if (sharing == Sharing::kAll) {
+    reduce_in_place(contract, data);
+    return;
+  }
+  if (sharing == Sharing::kSome) {
+    publish(0);
+    meet(contract);
+  }
+  const bool directly = bridge_ == nullptr && (size_ <= kDirectRanks || contract.bytes() <= kDirectBytes);
+  for (std::int64_t begin = 0; begin < total; begin += chunk) {
+    if (begin > 0) {
+      publish(begin);
+      meet(contract);
+    }
+    const std::int64_t count = std::min(chunk, total - begin);
+    std::byte* out = bytes + static_cast<std::size_t>(begin) * element;
+    if (directly) {
+      reduce_chunk_directly(contract, meeting_, out, count);
+    } else {
+      reduce_chunk_by_slices(contract, meeting_, out, count);
+    }
+  }
+}
+
+void ShmTransport::reduce_in_place(const Contract& contract, void* data) {
+  map_all(data);
+  const std::size_t element = size_of(contract.dtype);
+  const Slice slice = slice_of(static_cast<std::int64_t>(contract.count), rank_, size_, element);
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    outs_[at] = mapped_[at] + static_cast<std::size_t>(slice.begin) * element;
+    ins_[at] = outs_[at];
+  }
+  reduce_loop(contract.dtype, contract.reduce)(outs_.data(), size_, ins_.data(), size_, slice.count, size_);
+  meet(contract);
+}
+
+// out = the reduction of elements [begin, begin + count) of all stages.
+void ShmTransport::reduce_stages(const Contract& contract, std::uint64_t published, void* out,
+                                 std::int64_t begin, std::int64_t count) {
+  const std::size_t offset = static_cast<std::size_t>(begin) * size_of(contract.dtype);
+  for (int rank = 0; rank < size_; ++rank)
+    ins_[static_cast<std::size_t>(rank)] = stage(rank, published) + offset;
+  reduce_loop(contract.dtype, contract.reduce)(&out, 1, ins_.data(), size_, count, size_);
+}
+
+void ShmTransport::reduce_chunk_directly(const Contract& contract, std::uint64_t published, std::byte* out,
+                                         std::int64_t count) {
+  reduce_stages(contract, published, out, 0, count);
+}
+
+void ShmTransport::reduce_chunk_by_slices(const Contract& contract, std::uint64_t published, std::byte* out,
+                                          std::int64_t count) {
+  const std::size_t element = size_of(contract.dtype);
+  const Slice own = slice_of(count, rank_, size_, element);
+  std::byte* result = stage(rank_, next_meeting());
+  if (bridge_ != nullptr) {
+    reduce_across_hosts(contract, published, result, own);
+  } else {
+    reduce_stages(contract, published, result, own.begin, own.count);
+  }
+  meet(contract);
+  for (int rank = 0; rank < size_; ++rank) {
+    const Slice slice = slice_of(count, rank, size_, element);
+    std::memcpy(out + static_cast<std::size_t>(slice.begin) * element, stage(rank, meeting_),
+                static_cast<std::size_t>(slice.count) * element);
+  }
+}
+
+// Half dtypes travel between hosts as float32 and the mean is taken last, so that both are rounded once.
+void ShmTransport::reduce_across_hosts(const Contract& contract, std::uint64_t published, std::byte* result,
+                                       Slice own) {
+  const std::size_t element = size_of(contract.dtype);
+  const bool half = contract.dtype == DType::kFloat16 || contract.dtype == DType::kBFloat16;
+  const DType wide = half ? DType::kFloat32 : contract.dtype;
+  const ReduceOp op = contract.reduce == ReduceOp::kMean ? ReduceOp::kSum : contract.reduce;
+  for (int rank = 0; rank < size_; ++rank) {
+    ins_[static_cast<std::size_t>(rank)] =
+        stage(rank, published) + static_cast<std::size_t>(own.begin) * element;
+  }
+  void* partial = result;
+  if (half) {
+    widened_.resize(static_cast<std::size_t>(own.count));
+    partial = widened_.data();
+    reduce_loops().widen[contract.dtype == DType::kBFloat16 ? 1 : 0][static_cast<std::size_t>(op)](
+        &partial, 1, ins_.data(), size_, own.count, 1);
+  } else {
+    reduce_loop(wide, op)(&partial, 1, ins_.data(), size_, own.count, 1);
+  }
+  bridge_->all_reduce(contract, wide, op, partial, own.count);
+  if (contract.reduce == ReduceOp::kMean) {
+    const void* sum = partial;
+    reduce_loop(wide, ReduceOp::kMean)(&partial, 1, &sum, 1, own.count, bridge_ranks_);
+  }
+  if (half) {
+    cpu::convert_loops().convert[static_cast<std::size_t>(contract.dtype)][static_cast<std::size_t>(wide)](
+        result, partial, own.count);
+  }
+}
+
+// ---- the other collectives ------------------------------------------------------------------------------------------------
+
+void ShmTransport::broadcast(const Contract& contract, void* data) {
+  const bool is_root = rank_ == contract.root;
+  const std::size_t total = contract.bytes();
+  auto* bytes = static_cast<std::byte*>(data);
+  MemoryReference reference;
+  const bool shared = is_root && reference_of(data, contract, reference);
+  const auto publish = [&](std::size_t begin) {
+    if (is_root)
+      std::memcpy(stage(rank_, next_meeting()), bytes + begin, std::min(kStageBytes, total - begin));
+  };
+  if (!shared && total > 0) publish(0);
+  const Sharing sharing = agree(contract, shared ? &reference : nullptr);
+  if (sharing != Sharing::kNone) {  // only the root says that it shares
+    if (!is_root) {
+      const auto root = static_cast<std::size_t>(contract.root);
+      std::memcpy(data,
+                  heap_->map_peer(waiter_->host(), local_indices_[root],
+                                  slot(contract.root).halves[meeting_ % 2].memory),
+                  total);
+    }
+    meet(contract);
+    return;
+  }
+  for (std::size_t begin = 0; begin < total; begin += kStageBytes) {
+    if (begin > 0) {
+      publish(begin);
+      meet(contract);
+    }
+    if (!is_root)
+      std::memcpy(bytes + begin, stage(contract.root, meeting_), std::min(kStageBytes, total - begin));
+  }
+}
+
+void ShmTransport::all_gather(const Contract& contract, void* out, const void* in) {
+  const std::size_t part = contract.bytes();
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  const auto publish = [&](std::size_t begin) {
+    std::memcpy(stage(rank_, next_meeting()), from + begin, std::min(kStageBytes, part - begin));
+  };
+  if (part > 0) publish(0);
+  agree(contract, nullptr);
+  for (std::size_t begin = 0; begin < part; begin += kStageBytes) {
+    if (begin > 0) {
+      publish(begin);
+      meet(contract);
+    }
+    const std::size_t bytes = std::min(kStageBytes, part - begin);
+    for (int rank = 0; rank < size_; ++rank) {
+      std::byte* place = to + static_cast<std::size_t>(rank) * part + begin;
+      if (place != from + begin) std::memcpy(place, stage(rank, meeting_), bytes);
+    }
+  }
+}
+
+void ShmTransport::reduce_scatter(const Contract& contract, void* out, const void* in) {
+  const std::size_t element = size_of(contract.dtype);
+  const auto part = static_cast<std::int64_t>(contract.count) / size_;
+  // A stage holds one chunk of each rank's part, one behind the other.
+  const std::int64_t chunk =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(kStageBytes / element) / size_);
+  const auto* from = static_cast<const std::byte*>(in);
+  const auto publish = [&](std::int64_t begin) {
+    const std::int64_t count = std::min(chunk, part - begin);
+    for (int rank = 0; rank < size_; ++rank) {
+      std::memcpy(stage(rank_, next_meeting()) + static_cast<std::size_t>(rank * chunk) * element,
+                  from + static_cast<std::size_t>(rank * part + begin) * element,
+                  static_cast<std::size_t>(count) * element);
+    }
+  };
+  if (part > 0) publish(0);
+  agree(contract, nullptr);
+  for (std::int64_t begin = 0; begin < part; begin += chunk) {
+    if (begin > 0) {
+      publish(begin);
+      meet(contract);
+    }
+    reduce_stages(contract, meeting_,
+                  static_cast<std::byte*>(out) + static_cast<std::size_t>(begin) * element, rank_ * chunk,
+                  std::min(chunk, part - begin));
+  }
+}
+
+void ShmTransport::barrier(const Contract& contract) { agree(contract, nullptr); }
+
+std::unique_ptr<Transfer> ShmTransport::send(const Message& message) {
+  return mailboxes_[static_cast<std::size_t>(message.contract.root)].send(message);
+}
+
+std::unique_ptr<Transfer> ShmTransport::receive(const Message& message) {
+  return mailboxes_[static_cast<std::size_t>(message.contract.root)].receive(message);
+}
+
+}  // namespace tutti::comm

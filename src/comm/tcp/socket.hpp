@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// TCP sockets that carry frames: four bytes of length, least first, then so many bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "core/deadline.hpp"
+
+namespace tutti::comm {
+
+// A longer frame is garbage: nothing that ranks agree on is as large.
+inline constexpr std::uint32_t kLongestFrame = 64U << 20U;
+
+class Socket {
+ public:
+  Socket() noexcept = default;
+  explicit Socket(int fd) noexcept : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+  int fd() const noexcept { return fd_; }
+
+  // Tries again until the deadline. TimeoutError naming address and the system's last word.
+  static Socket connect(const std::string& host, const std::string& port, const Deadline& deadline);
+  // CommError if the port is taken.
+  static Socket listen(const std::string& port);
+
+  // Blocking. CommError if the other side is gone.
+  void send_frame(const std::string& frame, const Deadline& deadline) const;
+  // False if the deadline passed before a frame began.
+  bool receive_frame(std::string& frame, const Deadline& deadline) const;
+
+ private:
+  bool wait_for(short events, const Deadline& deadline) const;
+  void send_bytes(const char* data, std::size_t count, const Deadline& deadline) const;
+  bool receive_bytes(char* data, std::size_t count, const Deadline& deadline) const;
+  int fd_ = -1;
+};
+
+std::string encode_length(std::uint32_t length);
+std::uint32_t decode_length(const char* bytes) noexcept;
+
+}  // namespace tutti::comm

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// env://: PyTorch's variables.
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+#include "comm/bootstrap.hpp"
+#include "comm/contract.hpp"
+#include "comm/tcp/socket.hpp"
+#include "comm/tcp/store.hpp"
+#include "core/environment_variables.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+constexpr double kMissingAnswerSeconds = 2;
+
+// A rank's connection to the store; on rank 0 the store too.
+struct Line {
+  std::unique_ptr<Store> store;
+  Socket socket;
+};
+
+class TcpBootstrap final : public Bootstrap {
+ public:
+  TcpBootstrap(std::shared_ptr<Line> line, std::string name, int rank, int size)
+      : line_(std::move(line)), name_(std::move(name)), rank_(rank), size_(size) {}
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+
+  std::vector<std::string> exchange(const std::string& bytes, const Deadline& deadline,
+                                    const char* purpose) override {
+    const std::string key = concat(name_, "#", ++exchanges_);
+    line_->socket.send_frame(concat('X', key, '\0', rank_, '\0', size_, '\0', bytes), deadline);
+    std::string answer;
+    if (!line_->socket.receive_frame(answer, deadline)) fail_with_missing(key, deadline, purpose);
+    return parts_of(answer);
+  }
+
+  std::unique_ptr<Bootstrap> subset(const std::vector<int>& ranks, const std::string& name,
+                                    const Deadline&) override {
+    const auto own = std::find(ranks.begin(), ranks.end(), rank_);
+    return std::make_unique<TcpBootstrap>(line_, concat(name_, "/", name),
+                                          static_cast<int>(own - ranks.begin()),
+                                          static_cast<int>(ranks.size()));
+  }
+
+ private:
+  [[noreturn]] void fail_with_missing(const std::string& key, const Deadline& deadline, const char* purpose) {
+    const Deadline soon(kMissingAnswerSeconds);
+    line_->socket.send_frame("M" + key, soon);
+    std::string answer;
+    std::vector<int> missing;
+    if (line_->socket.receive_frame(answer, soon) && answer.starts_with('M')) {
+      std::string_view rest = std::string_view(answer).substr(1);
+      for (int rank = 0; !rest.empty(); rest.remove_prefix(std::min(rest.size(), rest.find(' ') + 1))) {
+        if (std::from_chars(rest.data(), rest.data() + rest.size(), rank).ec == std::errc{})
+          missing.push_back(rank);
+      }
+    }
+    tutti::detail::fail<TimeoutError>(
+        "env://: ", purpose, ": rank ", rank_, " has waited ", deadline.seconds(), " s for ",
+        missing.empty() ? "rank 0's answer" : rank_list(missing), " (TUTTI_TIMEOUT_S)");
+  }
+
+  std::vector<std::string> parts_of(const std::string& answer) const {
+    std::vector<std::string> parts;
+    std::size_t at = 1;
+    while (answer.starts_with('A') && at + 4 <= answer.size()) {
+      const std::uint32_t length = decode_length(answer.data() + at);
+      if (length > answer.size() - at - 4) break;
+      parts.push_back(answer.substr(at + 4, length));
+      at += 4 + std::size_t{length};
+    }
+    TUTTI_CHECK(static_cast<int>(parts.size()) == size_ && at == answer.size(), CommError,
+                "env://: rank 0's answer is malformed");
+    return parts;
+  }
+
+  std::shared_ptr<Line> line_;
+  std::string name_;
+  int rank_;
+  int size_;
+  std::uint64_t exchanges_ = 0;
+};
+
+}  // namespace
+
+bool tcp_bootstrap_requested() {
+  return environment_text("MASTER_ADDR") && environment_text("RANK") && environment_text("WORLD_SIZE");
+}
+
+std::unique_ptr<Bootstrap> make_tcp_bootstrap(const Deadline& deadline) {
+  constexpr std::int64_t kGreatest = 1 << 20;
+  constexpr std::int64_t kGreatestPort = 65'535;
+  const auto size = static_cast<int>(environment_integer("WORLD_SIZE", 1, kGreatest).value());
+  const auto rank = static_cast<int>(environment_integer("RANK", 0, size - 1).value());
+  const auto port = environment_integer("MASTER_PORT", 1, kGreatestPort);
+  TUTTI_CHECK(port.has_value(), ValueError,
+              "env://: MASTER_ADDR, RANK and WORLD_SIZE are set, but MASTER_PORT is not");
+  const std::string address = environment_text("MASTER_ADDR").value();
+  // Keeps jobs apart that were given one port by mistake.
+  const std::string token = concat(size, ' ', environment_text("TUTTI_JOB_TOKEN").value_or(""));
+  auto line = std::make_shared<Line>();
+  if (size > 1) {
+    if (rank == 0) line->store = std::make_unique<Store>(concat(*port), token);
+    line->socket = Socket::connect(address, concat(*port), deadline);
+    line->socket.send_frame(Store::hello(token), deadline);
+  }
+  return std::make_unique<TcpBootstrap>(std::move(line), "world", rank, size);
+}
+
+}  // namespace tutti::comm

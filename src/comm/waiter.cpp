@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/waiter.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "comm/executor.hpp"
+#include "core/topology.hpp"
+#include "tutti/core/error.hpp"
+
+namespace tutti::comm {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A pause is about 40 ns: short enough that the compute thread, which may share the core, hardly loses by it, and long
+// enough for a peer that is on its way.
+constexpr int kShortSpin = 50;
+// Nobody computes on this core, so a peer that is a little late is cheaper to wait for than to be woken by.
+constexpr int kLongSpin = 1500;
+constexpr auto kFirstPoll = 20us;
+constexpr auto kLongestPoll = 1ms;
+constexpr auto kLongestNap = 100ms;
+constexpr auto kCheckInterval = 100ms;
+// Longer than any launcher takes to end a job.
+constexpr auto kLongestPark = 10s;
+
+std::atomic<bool> launcher_kills{false};
+
+}  // namespace
+
+void set_launcher_kills(bool kills) noexcept { launcher_kills.store(kills, std::memory_order_relaxed); }
+
+void park_if_job_ends(const Host& host) {
+  const int failed = host.failed_rank();
+  if (failed < 0 || failed == host.world_rank()) return;
+  if (launcher_kills.load(std::memory_order_relaxed)) {
+    std::this_thread::sleep_for(kLongestPark);
+    ::_exit(EXIT_FAILURE);
+  }
+  tutti::detail::fail<CommError>("rank ", failed, " has failed and ends the job");
+}
+
+Waiter::Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s)
+    : host_(std::move(host)),
+      group_(std::move(group)),
+      world_ranks_(std::move(world_ranks)),
+      timeout_s_(timeout_s),
+      has_core_(host_->local_size() <= topology().host_cores) {}
+
+int Waiter::spin_rounds() const noexcept {
+  if (!has_core_) return 0;
+  if (!Executor::on_communication_thread()) return kLongSpin;
+  const Executor* executor = Executor::current();
+  return executor != nullptr && executor->somebody_waits() ? kLongSpin : kShortSpin;
+}
+
+void Waiter::check(const Contract& contract, const std::vector<int>& missing,
+                   const Deadline& deadline) const {
+  park_if_job_ends(*host_);
+  std::vector<int> world;
+  for (const int rank : missing) world.push_back(world_ranks_[static_cast<std::size_t>(rank)]);
+  try {
+    host_->check_alive(world);
+  } catch (const CommError& error) {
+    tutti::detail::fail<CommError>(to_text(contract), " in group '", group_, "': ", error.what());
+  }
+  if (!deadline.passed()) return;
+  tutti::detail::fail<TimeoutError>(to_text(contract), " (", contract.bytes(), " bytes) in group '", group_,
+                                    "' has waited ", deadline.seconds(), " s for ", rank_list(missing),
+                                    " (TUTTI_TIMEOUT_S, GroupOptions::timeout_s)");
+}
+
+void Waiter::sleep(const std::function<bool()>& ready, const Contract& contract,
+                   const std::function<std::vector<int>()>& missing, Naps naps) {
+  const Deadline deadline(timeout_s_);
+  Executor* executor = Executor::current();
+  auto next_check = Deadline::Clock::now() + kCheckInterval;
+  std::chrono::nanoseconds poll = kFirstPoll;
+  for (;;) {
+    std::chrono::nanoseconds nap = kLongestNap;
+    if (executor != nullptr) {
+      executor->progress_point_to_point();
+      nap = std::min(nap, executor->longest_sleep());
+    }
+    if (naps == kPollingNaps) {
+      nap = std::min(nap, poll);
+      poll = std::min<std::chrono::nanoseconds>(poll + poll / 8, kLongestPoll);
+    }
+    host_->own_doorbell().sleep_unless(ready, nap);
+    if (ready()) return;
+    if (Deadline::Clock::now() < next_check && !deadline.passed()) continue;
+    next_check = Deadline::Clock::now() + kCheckInterval;
+    const std::vector<int> late = missing();
+    if (ready()) return;  // what a rank gave before it ended still counts
+    check(contract, late, deadline);
+  }
+}
+
+}  // namespace tutti::comm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an operation waits for other ranks: it spins a little, sleeps, looks after sends and receives, and gives up with a
+// message when a rank is dead or the deadline has passed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/contract.hpp"
+#include "comm/host.hpp"
+#include "core/deadline.hpp"
+
+namespace tutti::comm {
+
+class Waiter {
+ public:
+  // `world_ranks` are the group's members.
+  Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s);
+
+  // Returns once ready() holds. `missing` gives the ranks, as members of the group, that it waits for. Throws
+  // TimeoutError or CommError.
+  template <class Ready, class Missing>
+  void until(const Ready& ready, const Contract& contract, const Missing& missing) {
+    if (spin([&ready] { return ready(); })) return;
+    sleep(std::cref(ready), contract, std::cref(missing), kSharedMemoryNaps);
+  }
+  // The same for what no doorbell announces (MPI): looks again and again, ever more rarely.
+  template <class Ready, class Missing>
+  void poll_until(const Ready& ready, const Contract& contract, const Missing& missing) {
+    if (spin([&ready] { return ready(); })) return;
+    sleep(std::cref(ready), contract, std::cref(missing), kPollingNaps);
+  }
+
+  // Throws CommError if one of the missing ranks is dead, or TimeoutError if the deadline has passed.
+  void check(const Contract& contract, const std::vector<int>& missing, const Deadline& deadline) const;
+
+  Host& host() const noexcept { return *host_; }
+  const std::string& group() const noexcept { return group_; }
+  const std::vector<int>& world_ranks() const noexcept { return world_ranks_; }
+  double timeout_s() const noexcept { return timeout_s_; }
+
+ private:
+  enum Naps { kSharedMemoryNaps, kPollingNaps };
+  template <class Ready>
+  bool spin(const Ready& ready) const {
+    const int rounds = spin_rounds();
+    for (int round = 0; round < rounds; ++round) {
+      if (ready()) return true;
+      spin_pause();
+    }
+    return ready();
+  }
+  int spin_rounds() const noexcept;
+  void sleep(const std::function<bool()>& ready, const Contract& contract,
+             const std::function<std::vector<int>()>& missing, Naps naps);
+
+  std::shared_ptr<Host> host_;
+  std::string group_;
+  std::vector<int> world_ranks_;
+  double timeout_s_;
+  bool has_core_ = true;  // there is a core for each rank of this host
+};
+
+// If another rank has failed and ends the job, waits quietly for that end, so that its message is the only one.
+void park_if_job_ends(const Host& host);
+// Under a launcher that kills all ranks; otherwise a failed rank is a CommError for those that wait for it.
+void set_launcher_kills(bool kills) noexcept;
+
+}  // namespace tutti::comm
