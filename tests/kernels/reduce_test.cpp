@@ -51,9 +51,13 @@ struct Reference {
 Reference reference_of(const StridedArray& in, const Sizes& sizes, std::uint32_t dims, std::int32_t op) {
   const Sizes out = reduced_sizes(sizes, dims);
   const auto product = [](const Sizes& s) {
-    return static_cast<std::size_t>(std::accumulate(s.begin(), s.end(), std::int64_t{1}, std::multiplies<>()));
+    return static_cast<std::size_t>(
+        std::accumulate(s.begin(), s.end(), std::int64_t{1}, std::multiplies<>()));
   };
-  const double start = op == TUTTI_AMAX ? -kInfinity : op == TUTTI_AMIN ? kInfinity : op == TUTTI_PROD ? 1.0 : 0.0;
+  const double start = op == TUTTI_AMAX   ? -kInfinity
+                       : op == TUTTI_AMIN ? kInfinity
+                       : op == TUTTI_PROD ? 1.0
+                                          : 0.0;
   std::vector<long double> exact(product(out), start);
   Reference reference{{}, std::vector<double>(product(out), 0.0)};
   for (std::int64_t i = 0; i < in.numel(); ++i) {
@@ -113,20 +117,21 @@ void check(std::int32_t op, std::int32_t dtype, const Sizes& sizes, std::uint32_
     const double error = dtype <= TUTTI_BF16 ? 8.0 * roundoff * reference.magnitudes[i] : 0.0;
     EXPECT_NEAR(out.get(static_cast<std::int64_t>(i)), expected,
                 error + 1.01 * unit_roundoff(out_dtype) * std::abs(expected))
-        << "op " << op << " dtype " << dtype << " dims " << dims << " layout " << static_cast<int>(layout) << " result "
-        << i;
+        << "op " << op << " dtype " << dtype << " dims " << dims << " layout " << static_cast<int>(layout)
+        << " result " << i;
   }
 }
 
 constexpr std::int32_t kFloatingTypes[] = {TUTTI_F64, TUTTI_F32, TUTTI_F16, TUTTI_BF16};
 constexpr std::int32_t kIntegerTypes[] = {TUTTI_I64, TUTTI_I32, TUTTI_I16, TUTTI_I8, TUTTI_U8, TUTTI_BOOL};
-constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kTransposed, Layout::kPadded, Layout::kSpread,
-                               Layout::kChannelsLast, Layout::kBroadcastBatch};
+constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kTransposed,   Layout::kPadded,
+                               Layout::kSpread,     Layout::kChannelsLast, Layout::kBroadcastBatch};
 
 TEST(Reduce, AgreesWithFloat64OverAnyDimsAndStrides) {
   for (const Layout layout : kLayouts) {
     for (std::uint32_t dims = 0; dims < 16; ++dims) {
-      for (const std::int32_t op : {TUTTI_SUM, TUTTI_MEAN, TUTTI_AMAX, TUTTI_AMIN, TUTTI_SUM_SQUARES, TUTTI_PROD}) {
+      for (const std::int32_t op :
+           {TUTTI_SUM, TUTTI_MEAN, TUTTI_AMAX, TUTTI_AMIN, TUTTI_SUM_SQUARES, TUTTI_PROD}) {
         check(op, TUTTI_F32, {3, 5, 7, 19}, dims, layout, TUTTI_F32);
       }
     }
@@ -137,7 +142,8 @@ TEST(Reduce, TakesEveryFloatingDType) {
   for (const std::int32_t dtype : kFloatingTypes) {
     for (const std::uint32_t dims : {1U, 2U, 3U}) {
       for (const Layout layout : {Layout::kContiguous, Layout::kTransposed}) {
-        for (const std::int32_t op : {TUTTI_SUM, TUTTI_MEAN, TUTTI_AMAX, TUTTI_AMIN, TUTTI_SUM_SQUARES, TUTTI_PROD}) {
+        for (const std::int32_t op :
+             {TUTTI_SUM, TUTTI_MEAN, TUTTI_AMAX, TUTTI_AMIN, TUTTI_SUM_SQUARES, TUTTI_PROD}) {
           check(op, dtype, {37, 133}, dims, layout, dtype);
         }
       }
@@ -152,7 +158,8 @@ TEST(Reduce, SumsIntegersAndBoolsExactlyInInt64) {
       for (const std::int32_t op : {TUTTI_SUM, TUTTI_PROD, TUTTI_SUM_SQUARES}) {
         check(op, dtype, {41, 77}, dims, Layout::kContiguous, TUTTI_I64);
       }
-      for (const std::int32_t op : {TUTTI_AMAX, TUTTI_AMIN}) check(op, dtype, {41, 77}, dims, Layout::kPadded, dtype);
+      for (const std::int32_t op : {TUTTI_AMAX, TUTTI_AMIN})
+        check(op, dtype, {41, 77}, dims, Layout::kPadded, dtype);
       check(TUTTI_MEAN, dtype, {41, 77}, dims, Layout::kContiguous, TUTTI_F64);
     }
   }
@@ -212,10 +219,12 @@ TEST(Reduce, NanPropagatesAndInfinitiesCount) {
         for (const std::int32_t op : {TUTTI_AMAX, TUTTI_AMIN, TUTTI_SUM, TUTTI_MEAN}) {
           in.set(at, kNan);
           ASSERT_EQ(run_reduce(op, 1U, out, in), TUTTI_OK);
-          EXPECT_TRUE(std::isnan(out.get(0))) << "op " << op << " dtype " << dtype << " n " << n << " at " << at;
+          EXPECT_TRUE(std::isnan(out.get(0)))
+              << "op " << op << " dtype " << dtype << " n " << n << " at " << at;
           in.set(at, -kInfinity);
           ASSERT_EQ(run_reduce(op, 1U, out, in), TUTTI_OK);
-          EXPECT_EQ(std::isinf(out.get(0)), op != TUTTI_AMAX) << "op " << op << " dtype " << dtype << " n " << n;
+          EXPECT_EQ(std::isinf(out.get(0)), op != TUTTI_AMAX)
+              << "op " << op << " dtype " << dtype << " n " << n;
         }
       }
     }
@@ -270,9 +279,10 @@ TEST(Reduce, SameBitsForAnyNumberOfThreads) {
     std::uint32_t dims;
     Layout layout;
   };
-  for (const Case& c : {Case{{1000003}, 1U, Layout::kContiguous}, Case{{1031, 1025}, 1U, Layout::kContiguous},
-                        Case{{1031, 1025}, 2U, Layout::kContiguous}, Case{{64, 33, 15, 17}, 13U, Layout::kChannelsLast},
-                        Case{{64, 33, 15, 17}, 13U, Layout::kContiguous}}) {
+  for (const Case& c :
+       {Case{{1000003}, 1U, Layout::kContiguous}, Case{{1031, 1025}, 1U, Layout::kContiguous},
+        Case{{1031, 1025}, 2U, Layout::kContiguous}, Case{{64, 33, 15, 17}, 13U, Layout::kChannelsLast},
+        Case{{64, 33, 15, 17}, 13U, Layout::kContiguous}}) {
     StridedArray in(TUTTI_F32, c.sizes, c.layout);
     in.fill_random(5);
     StridedArray out(TUTTI_F32, reduced_sizes(c.sizes, c.dims));
@@ -305,8 +315,8 @@ ArgResult run_arg_reduce(StridedArray& in, const Sizes& sizes, int dim, bool sma
 }
 
 TEST(ArgReduce, FindsTheFirstOfEqualOnesAlongAnyDim) {
-  for (const std::int32_t dtype : {TUTTI_F64, TUTTI_F32, TUTTI_F16, TUTTI_BF16, TUTTI_I64, TUTTI_I32, TUTTI_I16,
-                                   TUTTI_I8, TUTTI_U8, TUTTI_BOOL}) {
+  for (const std::int32_t dtype : {TUTTI_F64, TUTTI_F32, TUTTI_F16, TUTTI_BF16, TUTTI_I64, TUTTI_I32,
+                                   TUTTI_I16, TUTTI_I8, TUTTI_U8, TUTTI_BOOL}) {
     for (const Layout layout : {Layout::kContiguous, Layout::kTransposed, Layout::kPadded, Layout::kSpread}) {
       const Sizes sizes = {5, 67, 9};
       StridedArray in(dtype, sizes, layout);
