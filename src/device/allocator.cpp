@@ -67,10 +67,6 @@ CudaMemory& cuda_memory(Device device) {
   return *memory;
 }
 
-Statistics& statistics_of(Device device) {
-  return device.is_cpu() ? cpu_memory().statistics : cuda_memory(device).statistics;
-}
-
 }  // namespace
 
 Allocation allocate(Device device, std::size_t bytes) {
@@ -78,6 +74,7 @@ Allocation allocate(Device device, std::size_t bytes) {
   if (device.is_cpu()) [[likely]] {
     CpuMemory& memory = cpu_memory();
     if (bytes <= kSmallLimit) return {memory.small.allocate(bytes), nullptr};
+    memory.small.report();
     block = memory.pool.allocate(bytes, nullptr);
   } else {
     block = cuda_memory(device).pool.allocate(bytes, current_stream(device).handle());
@@ -109,19 +106,21 @@ void forget_stream(Device device, tutti_stream_handle* stream) noexcept {
 namespace tutti {
 
 MemoryStats memory_stats(Device device) {
-  memory::Statistics& figures = memory::statistics_of(device);
-  MemoryStats stats;
-  stats.allocated_bytes = figures.allocated.load(std::memory_order_relaxed);
-  stats.peak_allocated_bytes = figures.peak.load(std::memory_order_relaxed);
-  stats.reserved_bytes = figures.reserved.load(std::memory_order_relaxed);
-  stats.allocations = figures.requests.load(std::memory_order_relaxed);
-  if (device.is_cpu()) stats.allocations += memory::cpu_memory().small.requests();
-  stats.system_allocations = figures.system_allocations.load(std::memory_order_relaxed);
-  return stats;
+  if (device.is_cpu()) return memory::cpu_memory().small.figures();
+  const memory::Statistics& figures = memory::cuda_memory(device).statistics;
+  return {.allocated_bytes = figures.allocated.load(std::memory_order_relaxed),
+          .peak_allocated_bytes = figures.peak.load(std::memory_order_relaxed),
+          .reserved_bytes = figures.reserved.load(std::memory_order_relaxed),
+          .allocations = figures.requests.load(std::memory_order_relaxed),
+          .system_allocations = figures.system_allocations.load(std::memory_order_relaxed)};
 }
 
 void reset_peak_memory_stats(Device device) {
-  memory::Statistics& figures = memory::statistics_of(device);
+  if (device.is_cpu()) {
+    memory::cpu_memory().small.reset_peak();
+    return;
+  }
+  memory::Statistics& figures = memory::cuda_memory(device).statistics;
   figures.peak.store(figures.allocated.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 

@@ -41,6 +41,20 @@ constinit ThreadCache no_cache_any_more{.counts = all_full()};
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+// A thread reports its figures when they have changed by this much.
+constexpr std::int64_t kReportBytes = 64 << 10;
+
+// Adds to a figure that its thread alone writes.
+std::int64_t add(std::atomic<std::int64_t>& figure, std::int64_t change) noexcept {
+  const std::int64_t sum = figure.load(std::memory_order_relaxed) + change;
+  figure.store(sum, std::memory_order_relaxed);
+  return sum;
+}
+
+bool is_of_a_thread(const ThreadCache* cache) {
+  return cache != &no_cache_yet && cache != &no_cache_any_more;
+}
+
 }  // namespace
 
 // Takes the cache apart when its thread ends. Blocks that later destructors free go to the shared lists.
@@ -54,6 +68,20 @@ struct ThreadCacheOwner {
   }
 };
 
+inline void SmallBlocks::count_taken(ThreadCache& cache, int index) noexcept {
+  add(cache.requests, 1);
+  const std::int64_t unreported = add(cache.unreported, static_cast<std::int64_t>(small_class_bytes(index)));
+  if (unreported > cache.rise.load(std::memory_order_relaxed)) {
+    cache.rise.store(unreported, std::memory_order_relaxed);
+    if (unreported > kReportBytes) report(cache);
+  }
+}
+
+inline void SmallBlocks::count_released(ThreadCache& cache, int index) noexcept {
+  if (add(cache.unreported, -static_cast<std::int64_t>(small_class_bytes(index))) < -kReportBytes)
+    report(cache);
+}
+
 void* SmallBlocks::allocate(std::size_t bytes) {
   const int index = small_class(bytes);
   ThreadCache* cache = thread_cache;
@@ -62,14 +90,12 @@ void* SmallBlocks::allocate(std::size_t bytes) {
     return allocate_slow(index);
   cache->heads[at(index)] = block->next;
   --cache->counts[at(index)];
-  cache->requests.store(cache->requests.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  statistics_.take(small_class_bytes(index));
+  count_taken(*cache, index);
   return block;
 }
 
 void SmallBlocks::release(void* data, std::size_t bytes) noexcept {
   const int index = small_class(bytes);
-  statistics_.give_back(small_class_bytes(index));
   auto* block = static_cast<FreeBlock*>(data);
   ThreadCache* cache = thread_cache;
   if (cache->counts[at(index)] >= kLimits[at(index)]) [[unlikely]] {
@@ -79,6 +105,7 @@ void SmallBlocks::release(void* data, std::size_t bytes) noexcept {
   block->next = cache->heads[at(index)];
   cache->heads[at(index)] = block;
   ++cache->counts[at(index)];
+  count_released(*cache, index);
 }
 
 void SmallBlocks::attach_thread() {
@@ -96,6 +123,7 @@ void SmallBlocks::attach_thread() {
 
 void SmallBlocks::detach_thread(ThreadCache* cache) noexcept {
   for (int index = 0; index < kSmallClasses; ++index) spill(*cache, index, 0);
+  report(*cache);
   const std::scoped_lock lock(threads_mutex_);
   requests_of_ended_threads_ += cache->requests.load(std::memory_order_relaxed);
   (cache->previous != nullptr ? cache->previous->next : threads_) = cache->next;
@@ -126,14 +154,21 @@ void* SmallBlocks::allocate_slow(int index) {
     }
     if (block == nullptr) add_slab(index);
   }
-  statistics_.requests.fetch_add(1, std::memory_order_relaxed);
-  statistics_.take(small_class_bytes(index));
+  if (cache != nullptr) {
+    count_taken(*cache, index);
+  } else {
+    statistics_.requests.fetch_add(1, std::memory_order_relaxed);
+    statistics_.take(small_class_bytes(index));
+  }
   return block;
 }
 
 void SmallBlocks::release_slow(FreeBlock* block, int index) noexcept {
-  if (thread_cache != &no_cache_yet && thread_cache != &no_cache_any_more) {
+  if (is_of_a_thread(thread_cache)) {
     spill(*thread_cache, index, kLimits[at(index)] / 2);
+    count_released(*thread_cache, index);
+  } else {
+    statistics_.give_back(small_class_bytes(index));
   }
   SharedList& list = lists_[at(index)];
   const std::scoped_lock lock(list.mutex);
@@ -196,20 +231,58 @@ void SmallBlocks::release_free_slabs(int index) noexcept {
 
 void SmallBlocks::release_cached() noexcept {
   ThreadCache* cache = thread_cache;
-  const bool has_cache = cache != &no_cache_yet && cache != &no_cache_any_more;
+  const bool has_cache = is_of_a_thread(cache);
   for (int index = 0; index < kSmallClasses; ++index) {
     if (has_cache) spill(*cache, index, 0);
     release_free_slabs(index);
   }
 }
 
-std::int64_t SmallBlocks::requests() {
+// Under the lock, so that figures() finds an amount either here or there.
+void SmallBlocks::report(ThreadCache& cache) noexcept {
   const std::scoped_lock lock(threads_mutex_);
-  std::int64_t sum = requests_of_ended_threads_;
-  for (const ThreadCache* cache = threads_; cache != nullptr; cache = cache->next) {
-    sum += cache->requests.load(std::memory_order_relaxed);
+  statistics_.report(cache.unreported.load(std::memory_order_relaxed),
+                     cache.rise.load(std::memory_order_relaxed));
+  cache.unreported.store(0, std::memory_order_relaxed);
+  cache.rise.store(0, std::memory_order_relaxed);
+}
+
+void SmallBlocks::report() noexcept {
+  ThreadCache* cache = thread_cache;
+  if (is_of_a_thread(cache) && (cache->unreported.load(std::memory_order_relaxed) != 0 ||
+                                cache->rise.load(std::memory_order_relaxed) != 0)) {
+    report(*cache);
   }
-  return sum;
+}
+
+MemoryStats SmallBlocks::figures() {
+  const std::scoped_lock lock(threads_mutex_);
+  MemoryStats stats;
+  stats.allocations = statistics_.requests.load(std::memory_order_relaxed) + requests_of_ended_threads_;
+  stats.allocated_bytes = statistics_.allocated.load(std::memory_order_relaxed);
+  std::int64_t rise = 0;  // what the thread that rose most has come down from
+  for (const ThreadCache* cache = threads_; cache != nullptr; cache = cache->next) {
+    const std::int64_t unreported = cache->unreported.load(std::memory_order_relaxed);
+    stats.allocations += cache->requests.load(std::memory_order_relaxed);
+    stats.allocated_bytes += unreported;
+    rise = std::max(rise, cache->rise.load(std::memory_order_relaxed) - unreported);
+  }
+  stats.peak_allocated_bytes =
+      std::max(statistics_.peak.load(std::memory_order_relaxed), stats.allocated_bytes + rise);
+  stats.reserved_bytes = statistics_.reserved.load(std::memory_order_relaxed);
+  stats.system_allocations = statistics_.system_allocations.load(std::memory_order_relaxed);
+  return stats;
+}
+
+void SmallBlocks::reset_peak() {
+  const std::scoped_lock lock(threads_mutex_);
+  std::int64_t allocated = statistics_.allocated.load(std::memory_order_relaxed);
+  for (ThreadCache* cache = threads_; cache != nullptr; cache = cache->next) {
+    const std::int64_t unreported = cache->unreported.load(std::memory_order_relaxed);
+    cache->rise.store(unreported, std::memory_order_relaxed);
+    allocated += unreported;
+  }
+  statistics_.peak.store(allocated, std::memory_order_relaxed);
 }
 
 }  // namespace tutti::memory

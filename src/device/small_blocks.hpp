@@ -14,6 +14,7 @@
 #include "device/block_pool.hpp"
 #include "device/size_classes.hpp"
 #include "device/statistics.hpp"
+#include "tutti/device/memory.hpp"
 
 namespace tutti::memory {
 
@@ -21,13 +22,18 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// One thread's free blocks. A thread that has no cache yet, or has it no more, uses one that is empty and
-// full at once: nothing can be taken from it or put into it.
+// One thread's free blocks. A thread that has no cache yet, or has it no more, uses one that is empty and full at once:
+// nothing can be taken from it or put into it.
+//
+// The figures are written by the thread alone, with plain stores, and read by others. An atomic addition to the common
+// ones would cost more than all else.
 struct ThreadCache {
   std::array<FreeBlock*, kSmallClasses> heads{};
   std::array<std::uint32_t, kSmallClasses> counts{};
-  std::atomic<std::int64_t> requests{0};  // written by its thread alone
-  ThreadCache* next = nullptr;            // of all threads
+  std::atomic<std::int64_t> requests{0};
+  std::atomic<std::int64_t> unreported{0};  // change of what is allocated
+  std::atomic<std::int64_t> rise{0};        // greatest value of `unreported` since the last report
+  ThreadCache* next = nullptr;              // of all threads
   ThreadCache* previous = nullptr;
 };
 
@@ -44,8 +50,12 @@ class SmallBlocks {
   // Gives back slabs of which no block is in use, the calling thread's cache included. Blocks in other
   // threads' caches count as used.
   void release_cached() noexcept;
-  // Requests so far that threads' caches have served.
-  std::int64_t requests();
+  // Reports the calling thread's figures: before others change the common ones, so that the peak is right.
+  void report() noexcept;
+  // Adds all threads' figures to those of the statistics.
+  MemoryStats figures();
+  // Makes the peak what is allocated now.
+  void reset_peak();
 
  private:
   friend struct ThreadCacheOwner;
@@ -65,6 +75,9 @@ class SmallBlocks {
   void attach_thread();
   void detach_thread(ThreadCache* cache) noexcept;
   void add_slab(int index);
+  void count_taken(ThreadCache& cache, int index) noexcept;
+  void count_released(ThreadCache& cache, int index) noexcept;
+  void report(ThreadCache& cache) noexcept;
   void spill(ThreadCache& cache, int index, std::uint32_t keep) noexcept;
   void release_free_slabs(int index) noexcept;
 

@@ -113,7 +113,7 @@ class Printer {
     if (left == 0) return format_(read_scalar(data, impl_.dtype));
     if (left == 1) return print_row(d, data, indent);
     const std::string separator =
-        "," + std::string(static_cast<std::size_t>(left - 1), '\n') + std::string(indent + 1, ' ');
+        concat(",", std::string(static_cast<std::size_t>(left - 1), '\n'), std::string(indent + 1, ' '));
     std::string text = "[";
     for_each_shown(d, [&](std::int64_t i) {
       if (text.size() > 1) text += separator;
@@ -128,7 +128,8 @@ class Printer {
     std::string text = "[";
     std::size_t count = 0;
     for_each_shown(d, [&](std::int64_t i) {
-      if (count > 0) text += count % per_line == 0 ? ",\n" + std::string(indent + 1, ' ') : ", ";
+      if (count > 0)
+        text += count % per_line == 0 ? concat(",\n", std::string(indent + 1, ' ')) : std::string(", ");
       text += i < 0 ? " ..." : format_(read_scalar(element(d, data, i), impl_.dtype));
       ++count;
     });
