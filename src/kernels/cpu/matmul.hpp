@@ -59,6 +59,11 @@ void matmul_onednn_any_strides(MatmulProblem problem);
 // f32 operands as three bf16 products (precision 1: high) or one (2: medium), where the CPU gains from it.
 void matmul_reduced_precision(const MatmulProblem& problem, std::int32_t precision);
 
+// `outer` rows of `inner` f32, `stride` apart, become outer rows of 3 * inner bf16: [high | high | low], or [high | low | high]
+// if low_in_middle.
+void split_bf16(const float* in, std::int64_t stride, std::int64_t outer, std::int64_t inner,
+                bool low_in_middle, std::uint16_t* out);
+
 // Replaces an f32 or half operand [batch..., rows, columns] by a contiguous copy of dtype `to` in this thread's workspace; the
 // batch strides follow.
 void take_contiguous(const MatmulProblem& problem, MatrixView& matrix, std::int64_t* batch_strides,

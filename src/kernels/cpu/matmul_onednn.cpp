@@ -125,16 +125,16 @@ Executable& product(const Part& part) {
     if (part.bias_dtype < 0) {
       return std::make_unique<Executable>(
           description, primitive,
-          std::initializer_list<Executable::Argument>{{DNNL_ARG_SRC, description.src_desc()},
-                                                      {DNNL_ARG_WEIGHTS, description.weights_desc()},
-                                                      {DNNL_ARG_DST, description.dst_desc()}});
+          std::vector<Executable::Argument>{{DNNL_ARG_SRC, description.src_desc()},
+                                            {DNNL_ARG_WEIGHTS, description.weights_desc()},
+                                            {DNNL_ARG_DST, description.dst_desc()}});
     }
     return std::make_unique<Executable>(
         description, primitive,
-        std::initializer_list<Executable::Argument>{{DNNL_ARG_SRC, description.src_desc()},
-                                                    {DNNL_ARG_WEIGHTS, description.weights_desc()},
-                                                    {DNNL_ARG_DST, description.dst_desc()},
-                                                    {DNNL_ARG_BIAS, description.bias_desc()}});
+        std::vector<Executable::Argument>{{DNNL_ARG_SRC, description.src_desc()},
+                                          {DNNL_ARG_WEIGHTS, description.weights_desc()},
+                                          {DNNL_ARG_DST, description.dst_desc()},
+                                          {DNNL_ARG_BIAS, description.bias_desc()}});
   });
 }
 

@@ -14,6 +14,22 @@
 
 namespace tutti::cpu {
 
+void split_bf16(const float* in, std::int64_t stride, std::int64_t outer, std::int64_t inner,
+                bool low_in_middle, std::uint16_t* out) {
+  constexpr std::int64_t kChunk = 1 << 14;
+  const std::int64_t pieces = (inner + kChunk - 1) / kChunk;
+  parallel_for(0, outer * pieces, std::max<std::int64_t>(1, kChunk / inner),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t row = i / pieces, first = i % pieces * kChunk;
+                   std::uint16_t* high = out + row * 3 * inner + first;
+                   std::uint16_t *middle = high + inner, *last = middle + inner;
+                   matmul_kernels().split(in + row * stride + first, high, low_in_middle ? last : middle,
+                                          low_in_middle ? middle : last, std::min(kChunk, inner - first));
+                 }
+               });
+}
+
 namespace {
 
 using onednn::Purpose;
@@ -32,23 +48,6 @@ bool gains_from_one_product(const MatmulProblem& p) {
 bool gains_from_three_products(const MatmulProblem& p) {
   return onednn::capabilities().amx_bf16 && std::min(p.m, p.n) >= kLeastSide && p.k >= kLeastDepth &&
          p.m * p.n * p.k >= kLeastWork;
-}
-
-// `outer` rows of `inner` elements, `stride` apart, become outer rows of 3 * inner.
-void split_matrix(const float* in, std::int64_t stride, std::int64_t outer, std::int64_t inner,
-                  bool low_in_middle, std::uint16_t* out) {
-  constexpr std::int64_t kChunk = 1 << 14;
-  const std::int64_t pieces = (inner + kChunk - 1) / kChunk;
-  parallel_for(0, outer * pieces, std::max<std::int64_t>(1, kChunk / inner),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t row = i / pieces, first = i % pieces * kChunk;
-                   std::uint16_t* high = out + row * 3 * inner + first;
-                   std::uint16_t *middle = high + inner, *last = middle + inner;
-                   matmul_kernels().split(in + row * stride + first, high, low_in_middle ? last : middle,
-                                          low_in_middle ? middle : last, std::min(kChunk, inner - first));
-                 }
-               });
 }
 
 // Splits an operand [batch..., rows, columns] along its dim k (rows of b, columns of a) into workspace.
@@ -76,9 +75,9 @@ void take_split(const MatmulProblem& problem, MatrixView& matrix, std::int64_t* 
   for (std::int64_t i = 0; i < matrices; ++i) {
     const float* in = static_cast<const float*>(matrix.data) + i * elements;
     if (by_rows) {
-      split_matrix(in, outside_stride, outside, problem.k, !is_a, split + i * 3 * elements);
+      split_bf16(in, outside_stride, outside, problem.k, !is_a, split + i * 3 * elements);
     } else {
-      split_matrix(in, elements, 1, elements, !is_a, split + i * 3 * elements);
+      split_bf16(in, elements, 1, elements, !is_a, split + i * 3 * elements);
     }
   }
   for (int d = 0; d < problem.batch_ndim; ++d) batch_strides[d] *= 3;

@@ -239,7 +239,7 @@ std::unique_ptr<Executable> make_reorder(const Desc& from, const Desc& to) {
   const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes({}));
   return std::make_unique<Executable>(
       description, dnnl::reorder(description),
-      std::initializer_list<Executable::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+      std::vector<Executable::Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
 }  // namespace tutti::cpu::onednn

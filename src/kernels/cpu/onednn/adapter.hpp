@@ -14,6 +14,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
+#include <vector>
 
 #include "kernels/cpu/onednn/workspace.hpp"
 
@@ -61,7 +62,7 @@ class Executable {
   };
   template <class PrimitiveDesc>
   Executable(const PrimitiveDesc& description, const dnnl::primitive& primitive,
-             std::initializer_list<Argument> arguments)
+             const std::vector<Argument>& arguments)
       : primitive_(primitive),
         scratchpad_bytes_(description.scratchpad_desc().get_size()),
         is_brgemm_(std::string_view(description.impl_info_str()).starts_with("brg")) {
