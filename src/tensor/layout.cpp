@@ -135,17 +135,21 @@ std::optional<Dims> strides_of_view(const Dims& sizes, const Dims& strides, cons
   return result;
 }
 
-// The dims with more than one element, innermost first. Insertion sort: at most kMaxDims.
+// Insertion sort, as there are at most kMaxDims. An expanded dim compares with none: it stays where it is in row-major
+// order (so does PyTorch's TensorIterator).
 Order by_stride(const Dims& sizes, const Dims& strides) {
   Order order;
   for (int d = sizes.size() - 1; d >= 0; --d) {
     if (sizes[d] == 1) continue;
-    int place = order.count++;
-    while (place > 0 && strides[order.dims[static_cast<std::size_t>(place - 1)]] > strides[d]) {
-      order.dims[static_cast<std::size_t>(place)] = order.dims[static_cast<std::size_t>(place - 1)];
-      --place;
+    auto place = static_cast<std::size_t>(order.count++);
+    order.dims[place] = d;
+    for (std::size_t other = place; other-- > 0;) {
+      const std::int64_t stride = strides[order.dims[other]];
+      if (stride == 0 || strides[d] == 0 || stride == strides[d]) continue;
+      if (stride < strides[d]) break;
+      std::swap(order.dims[other], order.dims[place]);
+      place = other;
     }
-    order.dims[static_cast<std::size_t>(place)] = d;
   }
   return order;
 }

@@ -17,7 +17,7 @@ struct Order {
   std::array<int, kMaxDims> dims{};
   int count = 0;
 };
-// Dims of a size other than 1, smallest stride first; of equal strides the later dim first.
+// Dims of a size other than 1, smallest stride first; of equal strides, and where one is 0, the later dim first.
 Order by_stride(const Dims& sizes, const Dims& strides);
 
 // Fills its memory without gaps or overlap, in some order of dims.

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tutti/tensor/factories.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/errors.hpp"
+#include "tensor/raw.hpp"
+#include "tensor/values.hpp"
+
+namespace tutti {
+namespace {
+
+using tutti::testing::contains;
+using tutti::testing::error_of;
+using tutti::testing::values_of;
+
+TEST(Empty, HasTheAskedForShapeOnAlignedMemory) {
+  const Tensor x = empty({2, 3}, DType::kFloat64);
+  EXPECT_EQ(x.sizes(), (Dims{2, 3}));
+  EXPECT_EQ(x.strides(), (Dims{3, 1}));
+  EXPECT_EQ(x.storage_bytes(), 48U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.raw_data()) % 64, 0U);
+  EXPECT_TRUE(x.is_contiguous());
+  EXPECT_FALSE(x.requires_grad());
+  EXPECT_EQ(empty({}).numel(), 1);
+  EXPECT_EQ(empty({4, 0, 2}).numel(), 0);
+  EXPECT_EQ(empty({4, 0, 2}).strides(), (Dims{2, 2, 1}));
+}
+
+TEST(Empty, ImpossibleSizesAreErrors) {
+  EXPECT_EQ(error_of<ShapeError>([] { empty({2, -1}); }), "empty: sizes can't be negative, given [2, -1]");
+  const std::int64_t large = std::int64_t{1} << 40;
+  EXPECT_TRUE(contains(error_of<ShapeError>([&] { empty({large, large}); }), "exceeds 63 bits"));
+  EXPECT_TRUE(contains(error_of<ShapeError>([&] { empty({large, large >> 19}); }), "bytes"));
+  EXPECT_EQ(empty({large, large, 0}).numel(), 0);
+  EXPECT_TRUE(contains(error_of<MemoryError>([&] { empty({large, 65536}); }), "out of memory on cpu"));
+}
+
+TEST(EmptyStrided, TakesJustTheMemoryItNeeds) {
+  const Tensor x = empty_strided({2, 3}, {1, 4}, DType::kFloat32);
+  EXPECT_EQ(x.storage_bytes(), 40U);
+  EXPECT_FALSE(x.is_contiguous());
+  EXPECT_EQ(empty_strided({2, 0}, {1, 4}).storage_bytes(), 0U);
+  error_of<ShapeError>([] { empty_strided({2, 3}, {1}); });
+  error_of<ShapeError>([] { empty_strided({2}, {-1}); });
+}
+
+TEST(Filled, FactoriesHoldTheirValue) {
+  EXPECT_EQ(values_of<float>(zeros({2, 2})), std::vector<float>(4, 0));
+  EXPECT_EQ(values_of<float>(ones({3})), std::vector<float>(3, 1));
+  EXPECT_EQ(values_of<double>(full({3}, 2.5, DType::kFloat64)), std::vector<double>(3, 2.5));
+  EXPECT_EQ(zeros({0}).numel(), 0);
+  EXPECT_EQ(ones({}).item<int>(), 1);
+}
+
+TEST(Arange, CountsAndDtypesAreTorchs) {
+  EXPECT_EQ(values_of<std::int64_t>(arange(4)), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(values_of<std::int64_t>(arange(2, 9, 3)), (std::vector<std::int64_t>{2, 5, 8}));
+  EXPECT_EQ(values_of<std::int64_t>(arange(5, 0, -2)), (std::vector<std::int64_t>{5, 3, 1}));
+  EXPECT_EQ(values_of<float>(arange(0, 1, 0.25)), (std::vector<float>{0, 0.25, 0.5, 0.75}));
+  EXPECT_EQ(arange(1.0).dtype(), DType::kFloat32);
+  EXPECT_EQ(arange(3, 3).numel(), 0);
+  EXPECT_EQ(arange(0, 3, 1, DType::kInt8).dtype(), DType::kInt8);
+  EXPECT_EQ(arange(INT64_MIN, INT64_MAX, INT64_MAX).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{INT64_MIN, -1, INT64_MAX - 1}));
+}
+
+TEST(Arange, ImpossibleStepsAreErrors) {
+  EXPECT_EQ(error_of<ValueError>([] { arange(0, 3, 0); }), "arange: the step must not be 0");
+  EXPECT_EQ(error_of<ValueError>([] { arange(0, 3, -1); }), "arange: a step of -1 does not lead from 0 to 3");
+  error_of<ValueError>([] { arange(3, 0); });
+  error_of<ValueError>([] { arange(std::nan("")); });
+  error_of<ValueError>([] { arange(INFINITY); });
+  error_of<ValueError>([] { arange(0, 1e300, 1e-10); });
+  error_of<DTypeError>([] { arange(0, 2, 1, DType::kBool); });
+}
+
+TEST(Linspace, ReachesBothEndsExactly) {
+  const std::vector<double> values = linspace(-1, 0.1, 7, DType::kFloat64).to_vector<double>();
+  ASSERT_EQ(values.size(), 7U);
+  EXPECT_EQ(values.front(), -1);
+  EXPECT_EQ(values.back(), 0.1);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_NEAR(values[i], -1 + 1.1 * static_cast<double>(i) / 6, 1e-15);
+  EXPECT_EQ(linspace(3, 9, 1).to_vector<float>(), std::vector<float>{3});
+  EXPECT_EQ(linspace(3, 9, 0).numel(), 0);
+  EXPECT_EQ(linspace(0, 10, 3, DType::kInt32).to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{0, 5, 10}));
+  error_of<ValueError>([] { linspace(0, 1, -1); });
+}
+
+TEST(Eye, HasOnesOnTheDiagonal) {
+  EXPECT_EQ(values_of<float>(eye(2)), (std::vector<float>{1, 0, 0, 1}));
+  EXPECT_EQ(values_of<float>(eye(2, 3)), (std::vector<float>{1, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(values_of<float>(eye(3, 2)), (std::vector<float>{1, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(eye(0).sizes(), (Dims{0, 0}));
+  EXPECT_EQ(eye(2, 0).numel(), 0);
+}
+
+TEST(Like, KeepsDtypeAndLayout) {
+  const Tensor images =
+      empty_strided({2, 3, 4, 5}, raw::channels_last_strides({2, 3, 4, 5}), DType::kFloat64);
+  for (const Tensor& x : {empty_like(images), zeros_like(images), ones_like(images), full_like(images, 2),
+                          rand_like(images), randn_like(images)}) {
+    EXPECT_EQ(x.dtype(), DType::kFloat64);
+    EXPECT_EQ(x.sizes(), images.sizes());
+    EXPECT_EQ(x.strides(), images.strides());
+    EXPECT_FALSE(x.shares_storage(images));
+  }
+  EXPECT_EQ(full_like(images, 2).to_vector<int64_t>(), std::vector<int64_t>(120, 2));
+}
+
+TEST(ScalarTensor, TakesTheNumbersKind) {
+  EXPECT_EQ(scalar_tensor(1.5).dtype(), DType::kFloat32);
+  EXPECT_EQ(scalar_tensor(1).dtype(), DType::kInt64);
+  EXPECT_EQ(scalar_tensor(true).dtype(), DType::kBool);
+  EXPECT_EQ(scalar_tensor(1.5).dim(), 0);
+  EXPECT_EQ(scalar_tensor(1.5, DType::kFloat64).item(), 1.5);
+}
+
+TEST(FromNumbers, CopiesThem) {
+  EXPECT_EQ(values_of<float>(tensor({1, 2.5})), (std::vector<float>{1, 2.5}));
+  EXPECT_EQ(tensor({}).sizes(), Dims{0});
+  EXPECT_EQ(tensor({1, 2}, DType::kInt16).dtype(), DType::kInt16);
+  std::vector<double> numbers = {1, 2, 3, 4, 5, 6};
+  const Tensor x = tensor(numbers, {2, 3});
+  numbers[0] = 9;
+  EXPECT_EQ(x.dtype(), DType::kFloat64);
+  EXPECT_EQ(x.sizes(), (Dims{2, 3}));
+  EXPECT_EQ(values_of<double>(x), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  const std::vector<bool> flags = {true, false, true};
+  EXPECT_EQ(tensor(flags).dtype(), DType::kBool);
+  EXPECT_EQ(tensor(flags).to_vector<bool>(), flags);
+  EXPECT_EQ(error_of<ShapeError>([&] { tensor(numbers, {4}); }),
+            "tensor: shape [4] wants 4 elements, the vector has 6");
+}
+
+TEST(FromBlob, WrapsMemoryAndReleasesItWithTheLastView) {
+  float numbers[6] = {0, 1, 2, 3, 4, 5};
+  int releases = 0;
+  Tensor part;
+  {
+    const Tensor x = from_blob(numbers, {2, 3}, DType::kFloat32, {}, {}, [&] { ++releases; });
+    EXPECT_EQ(x.data<float>(), numbers);
+    part = raw::select(x, 1, 0);
+    EXPECT_EQ(values_of<float>(part), (std::vector<float>{0, 3}));
+  }
+  EXPECT_EQ(releases, 0);
+  part = Tensor();
+  EXPECT_EQ(releases, 1);
+}
+
+TEST(FromBlob, TakesStrides) {
+  float numbers[6] = {0, 1, 2, 3, 4, 5};
+  const Tensor x = from_blob(numbers, {3, 2}, DType::kFloat32, {1, 3});
+  EXPECT_EQ(values_of<float>(x), (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(x.storage_bytes(), 24U);
+  error_of<ShapeError>([&] { from_blob(numbers, {3, 2}, DType::kFloat32, {1}); });
+  error_of<ShapeError>([&] { from_blob(numbers, {3}, DType::kFloat32, {-1}); });
+  error_of<ValueError>([] { from_blob(nullptr, {3}, DType::kFloat32); });
+  EXPECT_EQ(from_blob(nullptr, {0}, DType::kFloat32).numel(), 0);
+}
+
+}  // namespace
+}  // namespace tutti
