@@ -73,8 +73,15 @@ Tensor gt(const Tensor& a, Scalar b) { return compare<functors::Greater>("gt", a
 Tensor ge(const Tensor& a, const Tensor& b) { return compare<functors::GreaterEqual>("ge", a, b); }
 Tensor ge(const Tensor& a, Scalar b) { return compare<functors::GreaterEqual>("ge", a, b); }
 Tensor logical_not(const Tensor& x) { return classify<functors::LogicalNot>("logical_not", x); }
-Tensor isfinite(const Tensor& x) { return classify<functors::IsFinite>("isfinite", x); }
-Tensor isnan(const Tensor& x) { return classify<functors::IsNan>("isnan", x); }
+// Integers and bool are always finite.
+Tensor isfinite(const Tensor& x) {
+  if (!is_floating_point(x.dtype())) return full(x.sizes(), true, DType::kBool, x.device());
+  return classify<functors::IsFinite>("isfinite", x);
+}
+Tensor isnan(const Tensor& x) {
+  if (!is_floating_point(x.dtype())) return full(x.sizes(), false, DType::kBool, x.device());
+  return classify<functors::IsNan>("isnan", x);
+}
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return Where::apply(condition, a, b);
 }

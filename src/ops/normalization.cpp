@@ -69,8 +69,11 @@ struct BatchNorm : Function<BatchNorm> {
       raw::bump_version(running_mean);
       raw::bump_version(running_var);
     }
-    // Eval mode reads the running statistics; what backward needs of them is kept as mean and 1 / deviation.
-    ctx.save(x, weight, mean, invstd);
+    if (options.training) {
+      ctx.save(x, weight, mean, invstd);
+    } else {
+      ctx.save(x, weight, running_mean, running_var);
+    }
     return y;
   }
 
@@ -78,13 +81,11 @@ struct BatchNorm : Function<BatchNorm> {
     const State& state = ctx.state();
     const Tensor x = ctx.saved(0);
     const Tensor weight = ctx.saved(1);
-    const Tensor mean = ctx.saved(2);
-    const Tensor invstd = ctx.saved(3);
     tutti_batch_norm args = arguments(state, x.device());
     raw::fill_view(args.x, x);
     view_or_null(args.weight, weight);
-    raw::fill_view(args.save_mean, mean);
-    raw::fill_view(args.save_invstd, invstd);
+    raw::fill_view(state.options.training ? args.save_mean : args.running_mean, ctx.saved(2));
+    raw::fill_view(state.options.training ? args.save_invstd : args.running_var, ctx.saved(3));
     raw::fill_view(args.grad_y, grad_y);
     std::array<Tensor, 5> grads;
     if (ctx.needs_input_grad(0)) {

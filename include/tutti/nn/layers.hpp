@@ -37,7 +37,7 @@ class TUTTI_API Linear : public Module<Linear> {
 struct Conv2dOptions {
   std::int64_t in_channels = 0;   ///< Required.
   std::int64_t out_channels = 0;  ///< Required.
-  Size2d kernel_size;             ///< Required.
+  Size2d kernel_size = {};             ///< Required.
   Size2d stride = 1;
   Size2d padding = 0;
   Size2d dilation = 1;

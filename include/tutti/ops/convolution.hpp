@@ -35,8 +35,8 @@ TUTTI_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 /// Options of max_pool2d. kernel_size is required; stride 0 means kernel_size.
 struct MaxPool2dOptions {
-  Size2d kernel_size;
-  Size2d stride;
+  Size2d kernel_size = {};
+  Size2d stride = {};
   Size2d padding = 0;
   Size2d dilation = 1;
 };
@@ -45,8 +45,8 @@ TUTTI_API Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options);
 
 /// Options of avg_pool2d. kernel_size is required; stride 0 means kernel_size.
 struct AvgPool2dOptions {
-  Size2d kernel_size;
-  Size2d stride;
+  Size2d kernel_size = {};
+  Size2d stride = {};
   Size2d padding = 0;
   bool count_include_pad = true;
   int divisor_override = 0;  ///< 0: the window's size.

@@ -18,7 +18,7 @@ enum class Reduction : std::uint8_t { kNone, kMean, kSum };
 
 /// Options of cross_entropy.
 struct CrossEntropyOptions {
-  Tensor weight;                           ///< Class weights [C]; undefined: ones.
+  Tensor weight = {};                      ///< Class weights [C]; undefined: ones.
   std::int64_t ignore_index = -100;        ///< Rows with this target count for nothing.
   Reduction reduction = Reduction::kMean;  ///< kMean divides by the sum of the targets' weights.
   double label_smoothing = 0;              ///< [Szegedy et al. 2016]

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every op of the public headers against its row: float64 reference, every dtype, strides, finite differences, numbers of
+// threads. An op without a row fails EveryOpHasARow.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "ops/op_row.hpp"
+#include "tutti/autograd/gradcheck.hpp"
+#include "tutti/autograd/guards.hpp"
+#include "tutti/core/threads.hpp"
+#include "tutti/ops/ops.hpp"
+#include "tutti/tensor/factories.hpp"
+
+namespace tutti::testing {
+namespace {
+
+// Values that repeat on every run and differ from one another.
+double value_of(std::uint64_t i, Values values, std::int64_t limit) {
+  std::uint64_t z = (i + 1) * 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+  z ^= z >> 31U;
+  const double u = static_cast<double>(z >> 11U) * 0x1p-53;
+  switch (values) {
+    case Values::kNormal: return 3.4 * (u - 0.5) + (u > 0.5 ? 0.01 : -0.01);  // away from 0, where relu has its kink
+    case Values::kPositive: return 0.5 + 2.5 * u;
+    case Values::kBool: return u > 0.5 ? 1 : 0;
+    case Values::kIndex: return static_cast<double>(static_cast<std::int64_t>(u * static_cast<double>(limit)));
+  }
+  return 0;
+}
+
+bool takes_gradient(const Input& input) {
+  return !input.constant && (input.values == Values::kNormal || input.values == Values::kPositive);
+}
+
+DType dtype_for(const Input& input, DType dtype) {
+  if (input.values == Values::kBool) return DType::kBool;
+  return input.values == Values::kIndex ? DType::kInt64 : dtype;
+}
+
+Tensor make_input(const Input& input, DType dtype, std::uint64_t seed) {
+  Tensor tensor = empty(Dims(input.sizes), DType::kFloat64);
+  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+    double value = value_of(seed * 1000003 + static_cast<std::uint64_t>(i), input.values, input.limit);
+    if (!is_floating_point(dtype)) value = std::floor(std::abs(value) * 3);  // small numbers that every integer holds
+    if (input.values == Values::kIndex || input.values == Values::kBool) {
+      value = value_of(seed * 1000003 + static_cast<std::uint64_t>(i), input.values, input.limit);
+    }
+    tensor.data<double>()[i] = value;
+  }
+  return tensor.to(dtype_for(input, dtype));
+}
+std::vector<Tensor> make_inputs(const std::vector<Input>& specs, DType dtype) {
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < specs.size(); ++i) inputs.push_back(make_input(specs[i], dtype, i + 1));
+  return inputs;
+}
+
+Array to_array(const Tensor& tensor) {
+  return {{tensor.sizes().begin(), tensor.sizes().end()}, tensor.to_vector<double>()};
+}
+std::vector<Array> to_arrays(const std::vector<Tensor>& tensors) {
+  std::vector<Array> arrays;
+  for (const Tensor& tensor : tensors) arrays.push_back(to_array(tensor));
+  return arrays;
+}
+
+double magnitude(const Array& array) {
+  double largest = 0;
+  for (const double value : array.values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  return largest;
+}
+
+void expect_close(const Tensor& given, const Array& wanted, double tolerance, const std::string& where) {
+  ASSERT_EQ(to_text(given.sizes()), to_text(Dims(wanted.sizes))) << where;
+  const std::vector<double> values = given.to_vector<double>();
+  const double allowed = tolerance * (1 + magnitude(wanted));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (given.dtype() == DType::kInt8 || given.dtype() == DType::kInt16) {  // integers wrap around
+      const double period = std::ldexp(1, given.dtype() == DType::kInt8 ? 8 : 16);
+      ASSERT_EQ(std::fmod(values[i] - wanted.values[i], period), 0) << where << " element " << i;
+    } else if (std::isnan(wanted.values[i])) {
+      ASSERT_TRUE(std::isnan(values[i])) << where << " element " << i;
+    } else {
+      ASSERT_NEAR(values[i], wanted.values[i], allowed) << where << " element " << i;
+    }
+  }
+}
+
+double tolerance_of(const OpRow& row, DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64: return 1e-12;
+    case DType::kFloat32: return row.tolerance;
+    case DType::kFloat16: return 2e-3;
+    case DType::kBFloat16: return 1.6e-2;
+    default: return 0;
+  }
+}
+
+std::vector<DType> dtypes_of(Takes takes) {
+  std::vector<DType> dtypes = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+  if (takes != Takes::kFloating) {
+    for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8}) dtypes.push_back(dtype);
+  }
+  if (takes == Takes::kAll) dtypes.push_back(DType::kUInt8);
+  return dtypes;
+}
+
+// The same values in memory that is not dense: every second element of a larger tensor, dims reversed.
+Tensor strided_copy(const Tensor& tensor) {
+  Dims reversed, order;
+  for (int d = tensor.dim() - 1; d >= 0; --d) {
+    reversed.push_back(tensor.sizes()[d] * 2);
+    order.push_back(d);
+  }
+  Tensor strided = zeros(reversed, tensor.dtype());
+  for (int d = 0; d < tensor.dim(); ++d) strided = strided.slice(d, 0, INT64_MAX, 2);
+  strided = strided.permute(order);
+  strided.copy_(tensor);
+  return strided;
+}
+
+class OpTable : public ::testing::TestWithParam<OpRow> {};
+
+TEST_P(OpTable, MatchesTheReferenceInEveryDType) {
+  const OpRow& row = GetParam();
+  for (const DType dtype : dtypes_of(row.takes)) {
+    for (std::size_t c = 0; c < row.cases.size(); ++c) {
+      const std::vector<Tensor> inputs = make_inputs(row.cases[c], dtype);
+      const Tensor y = row.call(inputs);
+      expect_close(y, row.reference(to_arrays(inputs)), tolerance_of(row, dtype),
+                   concat(row.name, " ", dtype, " case ", c));
+    }
+  }
+}
+
+TEST_P(OpTable, TakesAnyStrides) {
+  const OpRow& row = GetParam();
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (std::size_t c = 0; c < row.cases.size(); ++c) {
+      std::vector<Tensor> inputs = make_inputs(row.cases[c], dtype);
+      const Array wanted = row.reference(to_arrays(inputs));
+      for (Tensor& input : inputs) input = strided_copy(input);
+      expect_close(row.call(inputs), wanted, tolerance_of(row, dtype), concat(row.name, " strided ", dtype, " case ", c));
+    }
+  }
+}
+
+TEST_P(OpTable, GradientsMatchFiniteDifferences) {
+  const OpRow& row = GetParam();
+  if (!row.differentiable) {
+    std::vector<Tensor> inputs = make_inputs(row.cases[0], DType::kFloat64);
+    inputs[0].requires_grad_();
+    EXPECT_FALSE(row.call(inputs).requires_grad()) << row.name;
+    return;
+  }
+  for (std::size_t c = 0; c < row.cases.size(); ++c) {
+    for (const bool strided : {false, true}) {
+      std::vector<Tensor> inputs = make_inputs(row.cases[c], DType::kFloat64);
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (strided) inputs[i] = strided_copy(inputs[i]);
+        if (takes_gradient(row.cases[c][i])) inputs[i].requires_grad_();
+      }
+      const std::function<Tensor(std::span<const Tensor>)> call = row.call;
+      EXPECT_NO_THROW(autograd::gradcheck(call, inputs, {.atol = 2e-6})) << row.name << " case " << c << (strided ? " strided" : "");
+    }
+  }
+}
+
+// Result and gradients of the row's large case (or of its first) in one dtype.
+std::vector<Tensor> run_with_gradients(const OpRow& row, const std::vector<Input>& specs, DType dtype) {
+  std::vector<Tensor> inputs = make_inputs(specs, dtype);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (row.differentiable && takes_gradient(specs[i])) inputs[i].requires_grad_();
+  }
+  const Tensor y = row.call(inputs);
+  std::vector<Tensor> results = {y.detach()};
+  if (row.differentiable) {
+    y.backward(make_input({{y.sizes().begin(), y.sizes().end()}}, dtype, 99).to(y.dtype()));
+    for (const Tensor& input : inputs) {
+      if (input.requires_grad()) results.push_back(input.grad());
+    }
+  }
+  return results;
+}
+
+TEST_P(OpTable, Float32GradientsMatchFloat64) {
+  const OpRow& row = GetParam();
+  if (!row.differentiable) return;
+  for (std::size_t c = 0; c < row.cases.size(); ++c) {
+    const std::vector<Tensor> narrow = run_with_gradients(row, row.cases[c], DType::kFloat32);
+    const std::vector<Tensor> wide = run_with_gradients(row, row.cases[c], DType::kFloat64);
+    ASSERT_EQ(narrow.size(), wide.size());
+    for (std::size_t i = 1; i < narrow.size(); ++i) {
+      if (!wide[i].defined()) continue;
+      expect_close(narrow[i], to_array(wide[i]), 1e-5, concat(row.name, " gradient ", i - 1, " case ", c));
+    }
+  }
+}
+
+void expect_same_bits(const Tensor& a, const Tensor& b, const std::string& where) {
+  if (!a.defined() && !b.defined()) return;
+  const Tensor left = a.contiguous(), right = b.contiguous();
+  ASSERT_EQ(left.sizes(), right.sizes()) << where;
+  if (left.numel() == 0) return;
+  const std::size_t bytes = static_cast<std::size_t>(left.numel()) * left.element_size();
+  EXPECT_EQ(std::memcmp(left.raw_data(), right.raw_data(), bytes), 0) << where;
+}
+
+TEST_P(OpTable, BitsDoNotDependOnThreads) {
+  const OpRow& row = GetParam();
+  const std::vector<Input>& specs = row.large.empty() ? row.cases[0] : row.large;
+  const int before = get_num_threads();
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    set_num_threads(1);
+    const std::vector<Tensor> one = run_with_gradients(row, specs, dtype);
+    for (const int threads : {2, 3, 8}) {
+      set_num_threads(threads);
+      const std::vector<Tensor> many = run_with_gradients(row, specs, dtype);
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        expect_same_bits(one[i], many[i], concat(row.name, " ", dtype, " result ", i, ", ", threads, " threads"));
+      }
+    }
+  }
+  set_num_threads(before);
+}
+
+std::string parameter_name(const ::testing::TestParamInfo<OpRow>& info) {
+  std::string name = info.param.name;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_rows()), parameter_name);
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(std::string(TUTTI_SOURCE_DIR) + "/include/tutti/" + path);
+  EXPECT_TRUE(file.good()) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(OpTableComplete, EveryOpHasARow) {
+  std::set<std::string> covered;
+  for (const OpRow& row : all_rows()) covered.insert(row.name.substr(0, row.name.find('-')));
+  std::set<std::string> declared;
+  const std::regex function(R"(TUTTI_API (?:Tensor|std::pair<Tensor, Tensor>) (\w+)\()");
+  for (const char* file : {"pointwise", "reduction", "matmul", "convolution", "normalization", "loss", "indexing"}) {
+    const std::string text = text_of(concat("ops/", file, ".hpp"));
+    for (std::sregex_iterator it(text.begin(), text.end(), function), end; it != end; ++it) declared.insert((*it)[1]);
+  }
+  std::string members = text_of("tensor/tensor.hpp");
+  members = members.substr(members.find("// -- views [d]"));
+  members = members.substr(0, members.find("Handle's target"));
+  const std::regex member(R"(\n  (?:Tensor|Tensor&|std::pair<Tensor, Tensor>) (\w+|operator\[\])\()");
+  for (std::sregex_iterator it(members.begin(), members.end(), member), end; it != end; ++it) declared.insert((*it)[1]);
+  EXPECT_GT(declared.size(), 50U);
+  for (const std::string& name : declared) EXPECT_TRUE(covered.contains(name)) << name << " has no row in the table";
+}
+
+}  // namespace
+}  // namespace tutti::testing
