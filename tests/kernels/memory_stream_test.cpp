@@ -26,11 +26,12 @@ std::string last_text() {
 
 TEST(CpuMemory, PiecesStartOnCacheLinesAndLargeOnesOnHugePages) {
   const tutti_memory_functions& memory = cpu::memory_functions();
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{9} << 20U}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{3900000}, std::size_t{9} << 20U}) {
     void* data = nullptr;
     ASSERT_EQ(memory.allocate(0, bytes, &data), TUTTI_OK);
     ASSERT_NE(data, nullptr);
-    const std::uintptr_t alignment = bytes > (std::size_t{4} << 20U) ? std::uintptr_t{2} << 20U : 64;
+    const std::uintptr_t alignment = bytes > (std::size_t{2} << 20U) ? std::uintptr_t{2} << 20U : 64;
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % alignment, 0U);
     std::memset(data, 1, bytes);
     EXPECT_EQ(memory.release(0, data, bytes), TUTTI_OK);
