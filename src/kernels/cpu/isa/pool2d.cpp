@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backward passes gather: each element of the gradient of x sums, over the windows that cover it and in their order, what they hand
+// down. So rows can be computed by any thread, and nothing has to be zeroed first.
+#include "kernels/cpu/isa/pool2d_loops.hpp"
+
+#include "kernels/cpu/isa/lanes.hpp"
+
+namespace tutti::cpu::TUTTI_ISA {
+
+extern const PoolLoops kPoolLoops;
+
+namespace {
+
+// Elements [first, last) of a window that lie inside the image along one dim; element i is at start + i * dilation.
+struct Inside {
+  int64_t start, first, last;
+};
+
+TUTTI_INLINE Inside inside(const PoolShape& s, int d, int64_t size, int64_t output) {
+  Inside range{output * s.stride[d] - s.padding[d], 0, s.kernel[d]};
+  if (range.start < 0) range.first = (-range.start + s.dilation[d] - 1) / s.dilation[d];
+  const int64_t reach = size - range.start;  // start + i * dilation < size
+  if (reach <= 0) {
+    range.last = 0;
+  } else if ((range.last - 1) * s.dilation[d] >= reach) {
+    range.last = (reach + s.dilation[d] - 1) / s.dilation[d];
+  }
+  return range;
+}
+
+// Outputs [first, last] whose windows may cover a position along one dim (dilation leaves holes between).
+struct Covering {
+  int64_t first, last;
+};
+
+TUTTI_INLINE Covering covering(const PoolShape& s, int d, int64_t outputs, int64_t position) {
+  const int64_t reach = (s.kernel[d] - 1) * s.dilation[d];
+  const int64_t low = position + s.padding[d] - reach, high = (position + s.padding[d]) / s.stride[d];
+  const int64_t first = low <= 0 ? 0 : (low + s.stride[d] - 1) / s.stride[d];
+  return {first, high < outputs - 1 ? high : outputs - 1};
+}
+
+// Element of the window of `output` at a position, or -1 if dilation skips it.
+TUTTI_INLINE int64_t element_at(const PoolShape& s, int d, int64_t output, int64_t position) {
+  const int64_t offset = position + s.padding[d] - output * s.stride[d];
+  if (s.dilation[d] == 1) return offset;
+  return offset % s.dilation[d] == 0 ? offset / s.dilation[d] : -1;
+}
+
+// Integers as wide as the lanes, for indices and masks.
+template <int kBytes, int kWidth>
+struct IntegerOfBytes;
+template <int kWidth>
+struct IntegerOfBytes<4, kWidth> {
+  using Type = VectorOf<int32_t, kWidth>;
+};
+template <int kWidth>
+struct IntegerOfBytes<8, kWidth> {
+  using Type = VectorOf<int64_t, kWidth>;
+};
+template <class L>
+using Integers = typename IntegerOfBytes<sizeof(typename L::Number), L::kWidth>::Type;
+
+template <class L, class Index>
+TUTTI_INLINE Integers<L> load_index(const Index* data, int64_t count) {
+  VectorOf<Index, L::kWidth> raw{};
+  if (count == L::kWidth) {
+    __builtin_memcpy(&raw, data, sizeof raw);
+  } else {
+    Index buffer[L::kWidth] = {};
+    for (int64_t i = 0; i < count; ++i) buffer[i] = data[i];
+    __builtin_memcpy(&raw, buffer, sizeof raw);
+  }
+  return __builtin_convertvector(raw, Integers<L>);
+}
+
+template <class L, class Index>
+TUTTI_INLINE void store_index(Index* data, Integers<L> value, int64_t count) {
+  const VectorOf<Index, L::kWidth> raw = __builtin_convertvector(value, VectorOf<Index, L::kWidth>);
+  if (count == L::kWidth) {
+    __builtin_memcpy(data, &raw, sizeof raw);
+  } else {
+    Index buffer[L::kWidth];
+    __builtin_memcpy(buffer, &raw, sizeof raw);
+    for (int64_t i = 0; i < count; ++i) data[i] = buffer[i];
+  }
+}
+
+template <class L>
+TUTTI_INLINE typename L::Vector load_part(const typename L::Element* data, int64_t count) {
+  return count == L::kWidth ? L::load(data) : L::load(data, count, typename L::Number{0});
+}
+template <class L>
+TUTTI_INLINE void store_part(typename L::Element* data, typename L::Vector value, int64_t count) {
+  count == L::kWidth ? L::store(data, value) : L::store(data, value, count);
+}
+
+TUTTI_INLINE int64_t part_of(int64_t left, int64_t width) { return left < width ? left : width; }
+
+// ---- max ----------------------------------------------------------------------------------------------------------
+
+// The greatest of a window and its place; NaN beats every number, as in PyTorch.
+template <class T, class Index>
+TUTTI_INLINE void max_of_window(const PoolShape& s, const T* image, Inside rows, Inside columns,
+                                int64_t channel, T* y, Index* index) {
+  using L = Lanes<T>;
+  const int64_t count = part_of(s.c - channel, L::kWidth);
+  auto best = broadcast<typename L::Vector>(-static_cast<typename L::Number>(__builtin_inff()));
+  Integers<L> place{};
+  place += static_cast<int>(rows.first * s.kernel[1] + columns.first);
+  for (int64_t i = rows.first; i < rows.last; ++i) {
+    const T* row = image + (rows.start + i * s.dilation[0]) * s.w * s.c + channel;
+    for (int64_t j = columns.first; j < columns.last; ++j) {
+      const auto x = load_part<L>(row + (columns.start + j * s.dilation[1]) * s.c, count);
+      const auto take = (x > best) | (x != x);
+      best = take ? x : best;
+      const Integers<L> here = Integers<L>{} + static_cast<int>(i * s.kernel[1] + j);
+      place = take ? here : place;
+    }
+  }
+  store_part<L>(y + channel, best, count);
+  store_index<L>(index + channel, place, count);
+}
+
+template <class T, class Index>
+void max_forward(const MaxPoolRows& r) {
+  const PoolShape& s = *r.shape;
+  for (int64_t row = r.begin; row < r.end; ++row) {
+    const T* image = static_cast<const T*>(r.in) + row / s.oh * s.h * s.w * s.c;
+    T* y = static_cast<T*>(r.out) + row * s.ow * s.c;
+    Index* index = static_cast<Index*>(r.indices) + row * s.ow * s.c;
+    const Inside rows = inside(s, 0, s.h, row % s.oh);
+    for (int64_t column = 0; column < s.ow; ++column, y += s.c, index += s.c) {
+      const Inside columns = inside(s, 1, s.w, column);
+      for (int64_t channel = 0; channel < s.c; channel += Lanes<T>::kWidth) {
+        max_of_window(s, image, rows, columns, channel, y, index);
+      }
+    }
+  }
+}
+
+template <class T, class Index>
+void max_backward(const MaxPoolRows& r) {
+  using L = Lanes<T>;
+  const PoolShape& s = *r.shape;
+  for (int64_t row = r.begin; row < r.end; ++row) {
+    const int64_t h = row % s.h, first = row / s.h * s.oh * s.ow * s.c;
+    const T* image = static_cast<const T*>(r.in) + first;
+    const Index* places = static_cast<const Index*>(r.indices) + first;
+    T* x = static_cast<T*>(r.out) + row * s.w * s.c;
+    const Covering rows = covering(s, 0, s.oh, h);
+    for (int64_t w = 0; w < s.w; ++w, x += s.c) {
+      const Covering columns = covering(s, 1, s.ow, w);
+      for (int64_t channel = 0; channel < s.c; channel += L::kWidth) {
+        const int64_t count = part_of(s.c - channel, L::kWidth);
+        typename L::Vector sum{};
+        for (int64_t oh = rows.first; oh <= rows.last; ++oh) {
+          const int64_t i = element_at(s, 0, oh, h);
+          if (i < 0) continue;
+          for (int64_t ow = columns.first; ow <= columns.last; ++ow) {
+            const int64_t j = element_at(s, 1, ow, w);
+            if (j < 0) continue;
+            const int64_t at = (oh * s.ow + ow) * s.c + channel;
+            const auto gradient = load_part<L>(image + at, count);
+            const auto chosen = load_index<L>(places + at, count) == static_cast<int>(i * s.kernel[1] + j);
+            sum += chosen ? gradient : typename L::Vector{};
+          }
+        }
+        store_part<L>(x + channel, sum, count);
+      }
+    }
+  }
+}
+
+// ---- average ------------------------------------------------------------------------------------------------------
+
+// Elements along one dim that count: those in the image, or those in the padded image.
+TUTTI_INLINE int64_t counted(const PoolShape& s, int d, int64_t size, int64_t output) {
+  const int64_t start = output * s.stride[d] - s.padding[d], end = start + s.kernel[d];
+  const int64_t low = s.include_padding || start > 0 ? start : 0;
+  const int64_t limit = s.include_padding ? size + s.padding[d] : size;
+  return (end < limit ? end : limit) - low;
+}
+
+TUTTI_INLINE int64_t divisor_of(const PoolShape& s, int64_t oh, int64_t ow) {
+  return s.divisor != 0 ? s.divisor : counted(s, 0, s.h, oh) * counted(s, 1, s.w, ow);
+}
+
+template <class T>
+void average_forward(const AveragePoolRows& r) {
+  using L = Lanes<T>;
+  const PoolShape& s = *r.shape;
+  for (int64_t row = r.begin; row < r.end; ++row) {
+    const T* image = static_cast<const T*>(r.in) + row / s.oh * s.h * s.w * s.c;
+    T* y = static_cast<T*>(r.out) + row * s.ow * s.c;
+    const Inside rows = inside(s, 0, s.h, row % s.oh);
+    for (int64_t column = 0; column < s.ow; ++column, y += s.c) {
+      const Inside columns = inside(s, 1, s.w, column);
+      const auto divisor = static_cast<typename L::Number>(divisor_of(s, row % s.oh, column));
+      for (int64_t channel = 0; channel < s.c; channel += L::kWidth) {
+        const int64_t count = part_of(s.c - channel, L::kWidth);
+        typename L::Vector sum{};
+        for (int64_t i = rows.first; i < rows.last; ++i) {
+          for (int64_t j = columns.first; j < columns.last; ++j) {
+            sum += load_part<L>(image + ((rows.start + i) * s.w + columns.start + j) * s.c + channel, count);
+          }
+        }
+        store_part<L>(y + channel, sum / divisor, count);
+      }
+    }
+  }
+}
+
+template <class T>
+void average_backward(const AveragePoolRows& r) {
+  using L = Lanes<T>;
+  const PoolShape& s = *r.shape;
+  for (int64_t row = r.begin; row < r.end; ++row) {
+    const int64_t h = row % s.h;
+    const T* image = static_cast<const T*>(r.in) + row / s.h * s.oh * s.ow * s.c;
+    T* x = static_cast<T*>(r.out) + row * s.w * s.c;
+    const Covering rows = covering(s, 0, s.oh, h);
+    for (int64_t w = 0; w < s.w; ++w, x += s.c) {
+      const Covering columns = covering(s, 1, s.ow, w);
+      for (int64_t channel = 0; channel < s.c; channel += L::kWidth) {
+        const int64_t count = part_of(s.c - channel, L::kWidth);
+        typename L::Vector sum{};
+        for (int64_t oh = rows.first; oh <= rows.last; ++oh) {
+          for (int64_t ow = columns.first; ow <= columns.last; ++ow) {
+            const auto divisor = static_cast<typename L::Number>(divisor_of(s, oh, ow));
+            sum += load_part<L>(image + (oh * s.ow + ow) * s.c + channel, count) / divisor;
+          }
+        }
+        store_part<L>(x + channel, sum, count);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const PoolLoops kPoolLoops = {
+    {{max_forward<double, uint8_t>, max_forward<double, int32_t>},
+     {max_forward<float, uint8_t>, max_forward<float, int32_t>},
+     {max_forward<Half, uint8_t>, max_forward<Half, int32_t>},
+     {max_forward<BFloat16, uint8_t>, max_forward<BFloat16, int32_t>}},
+    {{max_backward<double, uint8_t>, max_backward<double, int32_t>},
+     {max_backward<float, uint8_t>, max_backward<float, int32_t>},
+     {max_backward<Half, uint8_t>, max_backward<Half, int32_t>},
+     {max_backward<BFloat16, uint8_t>, max_backward<BFloat16, int32_t>}},
+    {average_forward<double>, average_forward<float>, average_forward<Half>, average_forward<BFloat16>},
+    {average_backward<double>, average_backward<float>, average_backward<Half>, average_backward<BFloat16>}};
+
+}  // namespace tutti::cpu::TUTTI_ISA
