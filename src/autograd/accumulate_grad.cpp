@@ -55,6 +55,10 @@ void AccumulateGrad::accumulate(Tensor gradient) {
     TUTTI_CHECK(grad.sizes() == leaf()->sizes && grad.dtype() == leaf()->dtype, AutogradError,
                 "the gradient that a leaf holds is ", describe(grad), ", the leaf is ", leaf()->dtype, " ",
                 leaf()->sizes);
+    if (!raw::is_dense(grad)) {  // set by the user: an expanded one has no memory of its own for each element
+      grad = add_gradients(grad, std::move(gradient));
+      return;
+    }
     add_into(grad, grad, gradient);
     raw::bump_version(grad);
     return;
@@ -79,10 +83,27 @@ void AccumulateGrad::accumulate(Tensor gradient) {
   grad = std::move(copy);
 }
 
+std::shared_ptr<TensorHooks> AccumulateGrad::ensure_tensor_hooks() {
+  const std::lock_guard lock(mutex);
+  if (tensor_hooks_ == nullptr) tensor_hooks_ = std::make_shared<TensorHooks>();
+  return tensor_hooks_;
+}
+
+std::shared_ptr<PostAccumulateHooks> AccumulateGrad::ensure_post_hooks() {
+  const std::lock_guard lock(mutex);
+  if (post_hooks_ == nullptr) post_hooks_ = std::make_shared<PostAccumulateHooks>();
+  return post_hooks_;
+}
+
 void AccumulateGrad::run_post_hooks() {
-  if (post_hooks == nullptr) return;
+  std::shared_ptr<PostAccumulateHooks> hooks;
+  {
+    const std::lock_guard lock(mutex);
+    hooks = post_hooks_;
+  }
+  if (hooks == nullptr) return;
   const Tensor tensor = leaf_tensor();
-  post_hooks->for_each([&](const PostAccumulateHooks::Hook& hook) { hook(tensor); });
+  hooks->for_each([&](const PostAccumulateHooks::Hook& hook) { hook(tensor); });
 }
 
 }  // namespace tutti::autograd

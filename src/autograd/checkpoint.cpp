@@ -21,6 +21,7 @@ struct Kept {
   std::shared_ptr<Frame> frame;
   Dims sizes;
   DType dtype;
+  std::uint32_t version;
   Tensor tensor;  // once recomputed
 };
 
@@ -67,6 +68,10 @@ void keep(Frame& frame, std::size_t i, const Tensor& tensor) {
   TUTTI_CHECK(tensor.sizes() == kept->sizes && tensor.dtype() == kept->dtype, AutogradError,
               "checkpoint: the function saves another tensor ", i,
               " when it is computed again: ", describe(tensor), ", wanted ", kept->dtype, " ", kept->sizes);
+  // Captured parameters and buffers are saved tensors too; what the function itself makes has the same count both times.
+  TUTTI_CHECK(tensor.version() == kept->version, AutogradError, "checkpoint: saved tensor ", i, " (",
+              describe(tensor), ") was modified in place: version ", tensor.version(), ", wanted ",
+              kept->version);
   kept->tensor = tensor.detach();
 }
 
@@ -109,7 +114,7 @@ void detail::run_checkpointed(const std::function<void()>& forward, CheckpointFu
   frame->random = default_generator().state();
   const SavedTensorsHooksGuard hooks(
       [frame](const Tensor& tensor) {
-        auto kept = std::make_shared<Kept>(Kept{frame, tensor.sizes(), tensor.dtype(), {}});
+        auto kept = std::make_shared<Kept>(Kept{frame, tensor.sizes(), tensor.dtype(), tensor.version(), {}});
         frame->kept.push_back(kept);
         return kept;
       },

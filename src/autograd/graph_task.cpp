@@ -251,6 +251,7 @@ void GraphTask::run_operation(std::uint32_t index) {
   gradients.clear();
   if (!workspace_.slots[index].runs) return;
   if (!retain_graph_) node.release();
+  guard.reset();  // leaves take their gradients in the caller's stream
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t target = workspace_.edge_slots[first_edge + i];
     if (target == Workspace::kNone || !workspace_.slots[target].needed) continue;
@@ -265,7 +266,7 @@ void GraphTask::run_leaf(std::uint32_t index) {
   Tensor gradient = std::move(slot.gradients[0]);
   slot.gradients.clear();
   if (!slot.accumulated) {
-    if (const std::shared_ptr<TensorHooks> hooks = leaf.tensor_hooks; hooks != nullptr) {
+    if (const std::shared_ptr<TensorHooks> hooks = leaf.tensor_hooks(); hooks != nullptr) {
       run_tensor_hooks(*hooks, gradient, leaf, 0);
     }
     if (capturing_) {
@@ -301,7 +302,7 @@ std::optional<GradDestination> RunScope::claim(std::size_t i) {
   if (target.node->leaf() == nullptr || target.dependencies != 1 || !target.gradients.empty())
     return std::nullopt;
   auto& leaf = static_cast<AccumulateGrad&>(*target.node);
-  if (leaf.tensor_hooks != nullptr && !leaf.tensor_hooks->empty()) return std::nullopt;
+  if (const auto hooks = leaf.tensor_hooks(); hooks != nullptr && !hooks->empty()) return std::nullopt;
   // The node's kernels write in the node's stream; the leaf's .grad belongs to the current one outside of it.
   const Device device = leaf.leaf()->storage->device;
   if (!device.is_cpu() && !(slot.node->stream() == Stream::default_of(device))) return std::nullopt;

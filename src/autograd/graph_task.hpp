@@ -109,7 +109,6 @@ class GraphTask {
     std::uint32_t slot;
     std::uint32_t output_nr;
     Tensor gradient;
-    bool arrived = false;
   };
 
   void discover();

@@ -36,15 +36,9 @@ HookHandle register_hook(const Tensor& tensor, std::function<Tensor(const Tensor
   TUTTI_CHECK(tensor.requires_grad(), AutogradError,
               "register_hook needs a tensor that requires grad; this one (", describe(tensor),
               ") requires none");
-  std::shared_ptr<TensorHooks> list;
-  if (Meta& meta = *meta_of(tensor); meta.grad_fn) {
-    list = node_hooks(*meta.grad_fn, meta.output_nr);
-  } else {
-    const std::lock_guard lock(meta.accumulator->mutex);
-    if (meta.accumulator->tensor_hooks == nullptr)
-      meta.accumulator->tensor_hooks = std::make_shared<TensorHooks>();
-    list = meta.accumulator->tensor_hooks;
-  }
+  Meta& meta = *meta_of(tensor);
+  const std::shared_ptr<TensorHooks> list =
+      meta.grad_fn ? node_hooks(*meta.grad_fn, meta.output_nr) : meta.accumulator->ensure_tensor_hooks();
   const std::uint64_t id = list->add(std::move(hook));
   return {list, id};
 }
@@ -52,10 +46,9 @@ HookHandle register_hook(const Tensor& tensor, std::function<Tensor(const Tensor
 HookHandle register_post_accumulate_grad_hook(const Tensor& leaf,
                                               std::function<void(const Tensor& leaf)> hook) {
   AccumulateGrad& accumulator = accumulator_of(leaf, "register_post_accumulate_grad_hook");
-  const std::lock_guard lock(accumulator.mutex);
-  if (accumulator.post_hooks == nullptr) accumulator.post_hooks = std::make_shared<PostAccumulateHooks>();
-  const std::uint64_t id = accumulator.post_hooks->add(std::move(hook));
-  return {accumulator.post_hooks, id};
+  const std::shared_ptr<PostAccumulateHooks> list = accumulator.ensure_post_hooks();
+  const std::uint64_t id = list->add(std::move(hook));
+  return {list, id};
 }
 
 void set_grad_destination(const Tensor& leaf, const Tensor& view) {

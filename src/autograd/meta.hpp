@@ -28,10 +28,20 @@ class AccumulateGrad final : public Node {
   void accumulate(Tensor gradient);
   void run_post_hooks();
 
-  std::mutex mutex;  // guards the leaf's Meta::grad and `destination`; a claimed destination holds it
+  std::shared_ptr<TensorHooks> tensor_hooks() {
+    const std::lock_guard lock(mutex);
+    return tensor_hooks_;
+  }
+  // The list, made if there is none.
+  std::shared_ptr<TensorHooks> ensure_tensor_hooks();
+  std::shared_ptr<PostAccumulateHooks> ensure_post_hooks();
+
+  std::mutex mutex;  // guards the leaf's Meta::grad and all below; a claimed destination holds it
   Tensor destination;
-  std::shared_ptr<TensorHooks> tensor_hooks;
-  std::shared_ptr<PostAccumulateHooks> post_hooks;
+
+ private:
+  std::shared_ptr<TensorHooks> tensor_hooks_;
+  std::shared_ptr<PostAccumulateHooks> post_hooks_;
 };
 
 struct Meta {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a call of Function::apply to a node with edges, and outputs that know it.
+#include <algorithm>
+
 #include "autograd/meta.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/autograd/node.hpp"
@@ -52,6 +54,14 @@ std::size_t find_input(const detail::Recording& recording, const Tensor& output)
   std::size_t i = 0;
   while (i < recording.inputs.size() && !recording.inputs[i]->is_same(output)) ++i;
   return i;
+}
+
+// A view of what was made outside of inference mode is as good as that.
+bool shares_memory(const detail::Recording& recording, const Tensor& output) {
+  return std::any_of(recording.inputs.begin(), recording.inputs.end(), [&](const Tensor* input) {
+    return input->defined() && input->impl()->storage == output.impl()->storage &&
+           !input->impl()->is_inference;
+  });
 }
 
 // An output that shares memory with an input is a view of it, or of its base.
@@ -130,9 +140,8 @@ void finish(const Recording& recording, std::span<Tensor* const> outputs, const 
     Tensor& output = *outputs[i];
     if (state.anomaly && output.defined()) check_anomaly(output, recording.name, "forward", i);
     if (recording.node != nullptr) record_output(recording, output, i);
-    if (state.inference && output.defined() && find_input(recording, output) == recording.inputs.size()) {
+    if (state.inference && output.defined() && !shares_memory(recording, output))
       output.impl()->is_inference = true;
-    }
   }
 }
 

@@ -131,5 +131,16 @@ TEST(Inference, ResultsNeverEnterAGraph) {
   EXPECT_CONTAINS(message_of<AutogradError>([&] { y.requires_grad_(); }), "inference mode");
 }
 
+TEST(Inference, ViewOfAnOrdinaryTensorStaysOrdinary) {
+  Tensor x = make({2}, true);
+  Tensor view;
+  {
+    autograd::InferenceGuard guard;
+    view = Alias::apply(x);
+  }
+  mul(view, x).backward();
+  EXPECT_EQ(values(x.grad()), Values{2});
+}
+
 }  // namespace
 }  // namespace tutti

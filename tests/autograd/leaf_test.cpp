@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leaves: their members on Tensor, hooks, gradient destinations.
 #include <optional>
+#include <thread>
 
 #include "autograd/small_ops.hpp"
 
@@ -74,6 +75,13 @@ TEST(Leaf, SetGradChecksWhatItIsGiven) {
   EXPECT_TRUE(x.grad().is_same(g));
   x.set_grad({});
   EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Leaf, ExpandedGradientThatWasSetIsNotWrittenOver) {
+  Tensor x = make({1, 2}, true);
+  x.set_grad(raw::expand(make({5}), {2}));
+  sum(scale(x, 3)).backward();
+  EXPECT_EQ(values(x.grad()), (Values{8, 8}));
 }
 
 TEST(Leaf, RetainGradKeepsANonLeafsGradient) {
@@ -240,6 +248,23 @@ TEST(GradDestination, BackwardWritesItDirectly) {
   EXPECT_EQ(values(bucket), (Values{3, 3}));
   EXPECT_EQ(granted, 2);
   EXPECT_EQ(hooks, 2);
+}
+
+TEST(GradDestination, ThreadsThatClaimTheSameLeafLoseNothing) {
+  Tensor x = make({1, 2}, true);
+  Tensor other = make({1, 2}, true);
+  autograd::set_grad_destination(x, zeros({2}, DType::kFloat64));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      int granted = 0;
+      for (int i = 0; i < 200; ++i)
+        sum(mul(WritesInPlace::apply(x, granted), WritesInPlace::apply(other, granted))).backward();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(values(x.grad()), (Values{800, 1600}));
+  EXPECT_EQ(values(other.grad()), (Values{800, 1600}));
 }
 
 TEST(GradDestination, NothingIfTheLeafIsUsedTwice) {

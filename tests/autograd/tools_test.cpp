@@ -163,6 +163,15 @@ TEST(Checkpoint, InputModifiedInPlaceIsAnError) {
                   "checkpoint: input 0 (float64 [2]) was modified in place");
 }
 
+TEST(Checkpoint, ParameterModifiedBeforeBackwardIsAnError) {
+  Tensor x = make({1, 2}, true);
+  Tensor weight = make({1, 2}, true);
+  Tensor y = sum(autograd::checkpoint([&](const Tensor& a) { return mul(a, weight); }, x));
+  autograd::no_grad([&] { ScaleInPlace::apply(weight, 2.0); });
+  EXPECT_CONTAINS(message_of<AutogradError>([&] { y.backward(); }),
+                  "checkpoint: saved tensor 1 (float64 [2]) was modified");
+}
+
 TEST(Anomaly, ForwardNaNNamesTheOperation) {
   autograd::AnomalyGuard guard;
   Tensor x = make({-1, 2}, true);

@@ -175,7 +175,8 @@ class Context {
   }
 
   /// In forward, before the write: says that differentiable input i is modified in place; forward then
-  /// returns it. Counts the version and gives the tensor the operation's history. AutogradError for a leaf
+  /// returns it. Counts the version and gives the tensor the operation's history: save what
+  /// the write destroys (a copy of it) before this call, the result after it. AutogradError for a leaf
   /// that requires grad or a view of a graph's tensor.
   void mark_dirty(std::size_t i) const { detail::mark_dirty(*recording_, i); }
   /// In forward: output i (below 64) has no gradient. Integer outputs never have one.
