@@ -99,31 +99,41 @@ TUTTI_INLINE int64_t part_of(int64_t left, int64_t width) { return left < width 
 
 // ---- max ----------------------------------------------------------------------------------------------------------
 
-// The greatest of a window and its place; NaN beats every number, as in PyTorch.
-template <class T, class Index>
-TUTTI_INLINE void max_of_window(const PoolShape& s, const T* image, Inside rows, Inside columns,
-                                int64_t channel, T* y, Index* index) {
+// The greatest of a window and its place, for kVectors vectors of channels (or `count` channels of one); NaN beats every number,
+// as in PyTorch.
+template <class T, class Index, int kVectors>
+TUTTI_INLINE void max_of_window(const PoolShape& s, const T* image, const Inside& rows, const Inside& columns,
+                                int64_t count, T* y, Index* index) {
   using L = Lanes<T>;
-  const int64_t count = part_of(s.c - channel, L::kWidth);
-  auto best = broadcast<typename L::Vector>(-static_cast<typename L::Number>(__builtin_inff()));
-  Integers<L> place{};
-  place += static_cast<int>(rows.first * s.kernel[1] + columns.first);
+  typename L::Vector best[kVectors];
+  Integers<L> place[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    best[v] = broadcast<typename L::Vector>(-static_cast<typename L::Number>(__builtin_inff()));
+    place[v] = Integers<L>{} + static_cast<int>(rows.first * s.kernel[1] + columns.first);
+  }
   for (int64_t i = rows.first; i < rows.last; ++i) {
-    const T* row = image + (rows.start + i * s.dilation[0]) * s.w * s.c + channel;
-    for (int64_t j = columns.first; j < columns.last; ++j) {
-      const auto x = load_part<L>(row + (columns.start + j * s.dilation[1]) * s.c, count);
-      const auto take = (x > best) | (x != x);
-      best = take ? x : best;
+    const T* x =
+        image +
+        ((rows.start + i * s.dilation[0]) * s.w + columns.start + columns.first * s.dilation[1]) * s.c;
+    for (int64_t j = columns.first; j < columns.last; ++j, x += s.dilation[1] * s.c) {
       const Integers<L> here = Integers<L>{} + static_cast<int>(i * s.kernel[1] + j);
-      place = take ? here : place;
+      for (int v = 0; v < kVectors; ++v) {
+        const auto value = load_part<L>(x + v * L::kWidth, count);
+        const auto take = (value > best[v]) | (value != value);
+        best[v] = take ? value : best[v];
+        place[v] = take ? here : place[v];
+      }
     }
   }
-  store_part<L>(y + channel, best, count);
-  store_index<L>(index + channel, place, count);
+  for (int v = 0; v < kVectors; ++v) {
+    store_part<L>(y + v * L::kWidth, best[v], count);
+    store_index<L>(index + v * L::kWidth, place[v], count);
+  }
 }
 
 template <class T, class Index>
 void max_forward(const MaxPoolRows& r) {
+  constexpr int64_t kWidth = Lanes<T>::kWidth;
   const PoolShape& s = *r.shape;
   for (int64_t row = r.begin; row < r.end; ++row) {
     const T* image = static_cast<const T*>(r.in) + row / s.oh * s.h * s.w * s.c;
@@ -132,9 +142,48 @@ void max_forward(const MaxPoolRows& r) {
     const Inside rows = inside(s, 0, s.h, row % s.oh);
     for (int64_t column = 0; column < s.ow; ++column, y += s.c, index += s.c) {
       const Inside columns = inside(s, 1, s.w, column);
-      for (int64_t channel = 0; channel < s.c; channel += Lanes<T>::kWidth) {
-        max_of_window(s, image, rows, columns, channel, y, index);
+      int64_t c = 0;
+      for (; c + 2 * kWidth <= s.c; c += 2 * kWidth) {
+        max_of_window<T, Index, 2>(s, image + c, rows, columns, kWidth, y + c, index + c);
       }
+      for (; c < s.c; c += kWidth) {
+        max_of_window<T, Index, 1>(s, image + c, rows, columns, part_of(s.c - c, kWidth), y + c, index + c);
+      }
+    }
+  }
+}
+
+// Windows that don't overlap: each element of the gradient of x belongs to one window at most.
+template <class T, class Index>
+void max_backward_apart(const MaxPoolRows& r) {
+  using L = Lanes<T>;
+  const PoolShape& s = *r.shape;
+  const typename L::Vector zero{};
+  for (int64_t row = r.begin; row < r.end; ++row) {
+    const int64_t h = row % s.h + s.padding[0], oh = h / s.stride[0], i = h % s.stride[0];
+    T* x = static_cast<T*>(r.out) + row * s.w * s.c;
+    if (oh >= s.oh || i >= s.kernel[0]) {
+      for (int64_t k = 0; k < s.w * s.c; k += L::kWidth)
+        store_part<L>(x + k, zero, part_of(s.w * s.c - k, L::kWidth));
+      continue;
+    }
+    const int64_t at = (row / s.h * s.oh + oh) * s.ow * s.c;
+    const T* y = static_cast<const T*>(r.in) + at;
+    const Index* places = static_cast<const Index*>(r.indices) + at;
+    int64_t ow = s.padding[1] / s.stride[1], j = s.padding[1] % s.stride[1];
+    for (int64_t w = 0; w < s.w; ++w, x += s.c) {
+      const bool covered = ow < s.ow && j < s.kernel[1];
+      const int place = static_cast<int>(i * s.kernel[1] + j);
+      for (int64_t c = 0; c < s.c; c += L::kWidth) {
+        const int64_t count = part_of(s.c - c, L::kWidth);
+        typename L::Vector gradient{};
+        if (covered) {
+          const auto chosen = load_index<L>(places + ow * s.c + c, count) == place;
+          gradient = chosen ? load_part<L>(y + ow * s.c + c, count) : zero;
+        }
+        store_part<L>(x + c, gradient, count);
+      }
+      if (++j == s.stride[1]) j = 0, ++ow;
     }
   }
 }
@@ -143,6 +192,9 @@ template <class T, class Index>
 void max_backward(const MaxPoolRows& r) {
   using L = Lanes<T>;
   const PoolShape& s = *r.shape;
+  const bool apart =
+      s.stride[0] >= s.kernel[0] && s.stride[1] >= s.kernel[1] && s.dilation[0] == 1 && s.dilation[1] == 1;
+  if (apart) return max_backward_apart<T, Index>(r);
   for (int64_t row = r.begin; row < r.end; ++row) {
     const int64_t h = row % s.h, first = row / s.h * s.oh * s.ow * s.c;
     const T* image = static_cast<const T*>(r.in) + first;
