@@ -106,8 +106,7 @@ tutti_status check(const tutti_random* call) {
       }
       return TUTTI_OK;
     }
-    default:
-      return fail(TUTTI_UNSUPPORTED, "random: there is no distribution number ", call->kind);
+    default: return fail(TUTTI_UNSUPPORTED, "random: there is no distribution number ", call->kind);
   }
 }
 

@@ -10,12 +10,9 @@ namespace tutti::cpu {
 template <class Table>
 const Table& table_of_level(IsaLevel level, const Table& v2, const Table& v3, const Table& v4) {
   switch (level) {
-    case IsaLevel::kV4:
-      return v4;
-    case IsaLevel::kV3:
-      return v3;
-    case IsaLevel::kV2:
-      break;
+    case IsaLevel::kV4: return v4;
+    case IsaLevel::kV3: return v3;
+    case IsaLevel::kV2: break;
   }
   return v2;
 }
