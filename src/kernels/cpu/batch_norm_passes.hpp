@@ -5,16 +5,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/batch_norm_layout.hpp"
 #include "kernels/cpu/isa/batch_norm_loops.hpp"
+#include "kernels/cpu/view.hpp"
 
 namespace tutti::cpu {
 
 inline constexpr std::int64_t kBatchNormTaskElements = 32768;
 inline constexpr std::int64_t kBatchNormLongestSegment = 65536;  // of a run
+inline constexpr std::int64_t kBatchNormShortRun = 256;
 inline constexpr std::int64_t kBatchNormBlockRows = 64;
 inline constexpr std::int64_t kBatchNormFewChannels = 32;
 
@@ -27,7 +30,12 @@ template <class N>
 class BatchNormPasses {
  public:
   BatchNormPasses(std::int32_t dtype, const BatchNormShape& shape, const BatchNormOperand& x)
-      : shape_(shape), x_(x), dtype_(dtype), channels_(shape.channels), rows_(shape.count()) {
+      : shape_(shape),
+        x_(x),
+        dtype_(dtype),
+        size_(element_size(dtype)),
+        channels_(shape.channels),
+        rows_(shape.count()) {
     if (shape.by_rows && channels_ < kBatchNormFewChannels && x.row_stride() == channels_) {
       // Few channels: `fold` rows make up one, of that many times the channels, so that vectors are full.
       for (fold_ = 2 * kBatchNormFewChannels / channels_; rows_ % fold_ != 0; --fold_) {
@@ -134,6 +142,37 @@ class BatchNormPasses {
       body(unit / run_segments_, position, std::min(kBatchNormLongestSegment, shape_.length - position));
     }
   }
+  // Calls body(data, n) for the runs of a part of a channel, data one pointer an operand. Short runs are copied together,
+  // since each call of a loop costs as much as some dozens of elements.
+  template <int kOperands, class Body>
+  void for_runs(std::int64_t part, std::int64_t channel, const BatchNormOperand* const (&operands)[kOperands],
+                const Body& body) const {
+    const char* data[kOperands];
+    if (shape_.length > kBatchNormShortRun) {
+      for_units(part, [&](std::int64_t image, std::int64_t position, std::int64_t length) {
+        for (int i = 0; i < kOperands; ++i) data[i] = operands[i]->run(image, channel, position);
+        body(data, length);
+      });
+      return;
+    }
+    constexpr std::int64_t kRoom = 2048;
+    alignas(64) char stage[kOperands][kRoom * sizeof(N)];
+    for (int i = 0; i < kOperands; ++i) data[i] = stage[i];
+    std::int64_t filled = 0;
+    for_units(part, [&](std::int64_t image, std::int64_t position, std::int64_t length) {
+      if (filled + length > kRoom) {
+        body(data, filled);
+        filled = 0;
+      }
+      const std::size_t bytes = static_cast<std::size_t>(length * size_);
+      for (int i = 0; i < kOperands; ++i) {
+        std::memcpy(stage[i] + filled * size_, operands[i]->run(image, channel, position), bytes);
+      }
+      filled += length;
+    });
+    body(data, filled);
+  }
+
   // Parts of all channels as tasks of about kBatchNormTaskElements elements.
   std::int64_t part_grain() const {
     const std::int64_t elements = units_of_part_ * std::min(shape_.length, kBatchNormLongestSegment);
@@ -146,9 +185,8 @@ class BatchNormPasses {
     parallel_for(0, channels_ * run_parts_, part_grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         Moments& moments = partial[static_cast<std::size_t>(i)];
-        for_units(i % run_parts_, [&](std::int64_t image, std::int64_t position, std::int64_t length) {
-          moments.merge(
-              batch_norm_loops().run_moments[dtype_](x_.run(image, i / run_parts_, position), length));
+        for_runs(i % run_parts_, i / run_parts_, {&x_}, [&](const char* const* data, std::int64_t n) {
+          moments.merge(batch_norm_loops().run_moments[dtype_](data[0], n));
         });
       }
     });
@@ -186,10 +224,8 @@ class BatchNormPasses {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t channel = i / run_parts_;
         double* sum = partial.data() + 2 * i;
-        for_units(i % run_parts_, [&](std::int64_t image, std::int64_t position, std::int64_t length) {
-          batch_norm_loops().run_grad_sums[dtype_](x_.run(image, channel, position),
-                                                   grad.run(image, channel, position), length,
-                                                   means.data() + channel, sum, sum + 1);
+        for_runs(i % run_parts_, channel, {&x_, &grad}, [&](const char* const* data, std::int64_t n) {
+          batch_norm_loops().run_grad_sums[dtype_](data[0], data[1], n, means.data() + channel, sum, sum + 1);
         });
       }
     });
@@ -257,6 +293,7 @@ class BatchNormPasses {
   const BatchNormShape& shape_;
   const BatchNormOperand& x_;
   std::int32_t dtype_;
+  std::int64_t size_;
   std::int64_t channels_, rows_;
   std::int64_t fold_ = 1;
   std::int64_t run_segments_, units_of_part_, run_parts_;

@@ -38,7 +38,7 @@ struct SumSquares : Sum {
 struct Product : Sum {
   static constexpr bool kVectorised =
       false;  // in double: partial products of floats would over- and underflow
-  static constexpr double kIdentity = 1.0;
+  [[maybe_unused]] static constexpr double kIdentity = 1.0;
   static constexpr int64_t kIntegerIdentity = 1;
   template <class V>
   TUTTI_INLINE static V reduce(V a, V b) {
