@@ -22,11 +22,11 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// One thread's free blocks. A thread that has no cache yet, or has it no more, uses one that is empty and full at once:
-// nothing can be taken from it or put into it.
+// One thread's free blocks. A thread that has no cache yet, or has it no more, uses one that is empty and
+// full at once: nothing can be taken from it or put into it.
 //
-// The figures are written by the thread alone, with plain stores, and read by others. An atomic addition to the common
-// ones would cost more than all else.
+// The figures are written by the thread alone, with plain stores, and read by others. An atomic addition to
+// the common ones would cost more than all else.
 struct ThreadCache {
   std::array<FreeBlock*, kSmallClasses> heads{};
   std::array<std::uint32_t, kSmallClasses> counts{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout follows torch/_tensor_str.py: one number format for all elements, four decimals, lines of 80 characters,
-// beyond 1,000 elements only the first and last three along each dim.
+// The layout follows torch/_tensor_str.py: one number format for all elements, four decimals, lines of 80
+// characters, beyond 1,000 elements only the first and last three along each dim.
 #include "tensor/format.hpp"
 
 #include <fmt/format.h>

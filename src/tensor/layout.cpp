@@ -105,8 +105,8 @@ Dims infer_size(const Dims& sizes, std::int64_t numel) {
 
 namespace detail {
 
-// From the last dim on, dims of the tensor are taken together as long as they lie densely in one another; such a chunk
-// can be cut anew, and only as a whole.
+// From the last dim on, dims of the tensor are taken together as long as they lie densely in one another;
+// such a chunk can be cut anew, and only as a whole.
 std::optional<Dims> strides_of_view(const Dims& sizes, const Dims& strides, const Dims& wanted) {
   if (sizes.product() == 0) return sizes == wanted ? strides : raw::contiguous_strides(wanted);
   Dims result = wanted;
@@ -135,8 +135,8 @@ std::optional<Dims> strides_of_view(const Dims& sizes, const Dims& strides, cons
   return result;
 }
 
-// Insertion sort, as there are at most kMaxDims. An expanded dim compares with none: it stays where it is in row-major
-// order (so does PyTorch's TensorIterator).
+// Insertion sort, as there are at most kMaxDims. An expanded dim compares with none: it stays where it is in
+// row-major order (so does PyTorch's TensorIterator).
 Order by_stride(const Dims& sizes, const Dims& strides) {
   Order order;
   for (int d = sizes.size() - 1; d >= 0; --d) {

@@ -9,7 +9,8 @@
 
 namespace tutti::detail {
 
-// Strides that show an array of `sizes` and `strides` as `wanted` (of as many elements); nothing if a copy is needed.
+// Strides that show an array of `sizes` and `strides` as `wanted` (of as many elements); nothing if a copy is
+// needed.
 std::optional<Dims> strides_of_view(const Dims& sizes, const Dims& strides, const Dims& wanted);
 
 // Dims in some order.
@@ -17,7 +18,8 @@ struct Order {
   std::array<int, kMaxDims> dims{};
   int count = 0;
 };
-// Dims of a size other than 1, smallest stride first; of equal strides, and where one is 0, the later dim first.
+// Dims of a size other than 1, smallest stride first; of equal strides, and where one is 0, the later dim
+// first.
 Order by_stride(const Dims& sizes, const Dims& strides);
 
 // Fills its memory without gaps or overlap, in some order of dims.

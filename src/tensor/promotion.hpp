@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtype of an operation's result, by PyTorch's rules: tensors with dims decide; 0-dim tensors, and after them
-// numbers, take part only where they are of a higher category (bool < integer < floating point).
+// The dtype of an operation's result, by PyTorch's rules: tensors with dims decide; 0-dim tensors, and after
+// them numbers, take part only where they are of a higher category (bool < integer < floating point).
 //
 //   result_type(int32[3], 2.0)               float32   a floating-point number counts as float32
 //   result_type(float16[3], float64 0-dim)   float16

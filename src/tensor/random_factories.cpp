@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factories of random tensors. Element i in row-major order draws the numbers at position i of the generator's sequence,
-// so the values depend on neither layout nor device nor the number of threads.
+// Factories of random tensors. Element i in row-major order draws the numbers at position i of the
+// generator's sequence, so the values depend on neither layout nor device nor the number of threads.
 #include "backend/registry.hpp"
 #include "device/devices.hpp"
 #include "tensor/raw.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on tensors that autograd does not see: views, copies, fills. Floor 6 wraps them into differentiable ops;
-// the engine, the Reducer and optimizers use them as they are.
+// Operations on tensors that autograd does not see: views, copies, fills. Floor 6 wraps them into
+// differentiable ops; the engine, the Reducer and optimizers use them as they are.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ Dims contiguous_strides(const Dims& sizes);
 Dims channels_last_strides(const Dims& sizes);
 // Dense and non-overlapping under some order of dims.
 bool is_dense(const Tensor& tensor);
-// Strides of a dense array of the same shape whose dims lie in the order of the tensor's: its own if it is dense.
+// Strides of a dense array of the same shape whose dims lie in the order of the tensor's: its own if it is
+// dense.
 Dims dense_strides(const Tensor& tensor);
 
 // A new handle onto the same storage. data_offset in elements from the tensor's first element.
@@ -44,9 +45,9 @@ Tensor squeeze(const Tensor& tensor);
 Tensor squeeze(const Tensor& tensor, int dim);
 Tensor unsqueeze(const Tensor& tensor, int dim);
 
-// Broadcasts `in`, converts, across devices too; does not count a version. The host waits only for copies from a device
-// to the host. ShapeError if elements of `out` share memory with each other (an expanded view) or, at other places, with
-// those of `in`.
+// Broadcasts `in`, converts, across devices too; does not count a version. The host waits only for copies
+// from a device to the host. ShapeError if elements of `out` share memory with each other (an expanded view)
+// or, at other places, with those of `in`.
 void copy(const Tensor& out, const Tensor& in);
 // Does not count a version. ValueError if an integer dtype can't hold the value.
 void fill(const Tensor& out, Scalar value);
@@ -57,13 +58,15 @@ Tensor to_dtype(const Tensor& tensor, DType dtype);
 Tensor clone(const Tensor& tensor);
 Tensor sum_to_size(const Tensor& tensor, const Dims& sizes);  // undoes a broadcast
 
-// Where kernels keep a re-packed copy of the tensor's storage; made on first use, dies with the storage. Thread-safe.
+// Where kernels keep a re-packed copy of the tensor's storage; made on first use, dies with the storage.
+// Thread-safe.
 tutti_packed_slot* packed_slot(const Tensor& tensor);
 // The tensor is used by work of `stream`, another one than it was allocated on: see memory::record_stream.
 void record_stream(const Tensor& tensor, const Stream& stream);
 
-// Makes `tensor`, and with it every handle to it, look at the memory of `source`, with its layout, dtype and device. For a
-// module's conversions: an optimizer's handles stay valid. Not for tensors that a recorded graph has saved.
+// Makes `tensor`, and with it every handle to it, look at the memory of `source`, with its layout, dtype and
+// device. For a module's conversions: an optimizer's handles stay valid. Not for tensors that a recorded
+// graph has saved.
 void set_data(const Tensor& tensor, const Tensor& source);
 
 // Counts an in-place write.

@@ -69,7 +69,8 @@ TEST(Rand, IsUniform) {
       sum += value;
       squares += value * value;
     }
-    // Five standard errors: 1 / sqrt(12 n) and 0.298 / sqrt(n); half-precision lattices are off by half a step.
+    // Five standard errors: 1 / sqrt(12 n) and 0.298 / sqrt(n); half-precision lattices are off by half a
+    // step.
     const double step = dtype == DType::kBFloat16 ? 0x1p-8 : dtype == DType::kFloat16 ? 0x1p-11 : 0;
     EXPECT_NEAR(sum / 1e5, 0.5 - step / 2, 0.0046) << name(dtype);
     EXPECT_NEAR(squares / 1e5, 1.0 / 3 - step / 2, 0.0048) << name(dtype);

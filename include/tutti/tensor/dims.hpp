@@ -19,17 +19,22 @@ namespace tutti {
 /// Greatest number of dimensions of a tensor.
 inline constexpr int kMaxDims = 8;
 
-/// Sizes, strides or a list of dims.
+/// Sizes, strides or a list of dims. Made of a braced list, a vector or a span; ShapeError for more than
+/// kMaxDims.
 class Dims {
  public:
-  constexpr Dims() noexcept = default;
-  constexpr Dims(std::initializer_list<std::int64_t> values)
-      : Dims(std::span(values.begin(), values.size())) {}
+  constexpr Dims() noexcept = default;  ///< No dims: a single number.
+  /// {2, 3}
+  constexpr Dims(std::initializer_list<std::int64_t> values) {
+    for (const std::int64_t value : values) push_back(value);
+  }
+  /// Copies the values.
   constexpr Dims(std::span<const std::int64_t> values) {  // NOLINT: implicit
     TUTTI_CHECK(values.size() <= kMaxDims, ShapeError, "a tensor has at most ", kMaxDims, " dims, given ",
                 values.size());
-    for (const std::int64_t value : values) values_[size_++] = value;
+    for (const std::int64_t value : values) values_[static_cast<std::size_t>(size_++)] = value;
   }
+  /// Copies the values.
   Dims(const std::vector<std::int64_t>& values)
       : Dims(std::span<const std::int64_t>(values)) {}  // NOLINT: implicit
   /// `count` times the same value.
@@ -39,21 +44,29 @@ class Dims {
     return dims;
   }
 
-  constexpr int size() const noexcept { return size_; }
-  constexpr bool empty() const noexcept { return size_ == 0; }
+  constexpr int size() const noexcept { return size_; }         ///< How many there are.
+  constexpr bool empty() const noexcept { return size_ == 0; }  ///< True if there are none.
+  /// Value i of 0 to size() - 1; not checked.
   constexpr std::int64_t operator[](int i) const noexcept { return values_[static_cast<std::size_t>(i)]; }
+  /// The same, to be written.
   constexpr std::int64_t& operator[](int i) noexcept { return values_[static_cast<std::size_t>(i)]; }
-  constexpr const std::int64_t* begin() const noexcept { return values_.data(); }
-  constexpr const std::int64_t* end() const noexcept { return values_.data() + size_; }
+  constexpr const std::int64_t* begin() const noexcept { return values_.data(); }  ///< First value.
+  constexpr const std::int64_t* end() const noexcept {
+    return values_.data() + size_;
+  }  ///< Behind the last value.
+  /// The last value; there must be one.
   constexpr std::int64_t back() const noexcept { return values_[static_cast<std::size_t>(size_ - 1)]; }
+  /// Adds one at the end.
   constexpr void push_back(std::int64_t value) {
     TUTTI_CHECK(size_ < kMaxDims, ShapeError, "a tensor has at most ", kMaxDims, " dims");
     values_[static_cast<std::size_t>(size_++)] = value;
   }
+  /// Adds one in front of `position`, 0 to size().
   constexpr void insert(int position, std::int64_t value) {
     push_back(value);
     std::rotate(values_.begin() + position, values_.begin() + size_ - 1, values_.begin() + size_);
   }
+  /// Removes the one at `position`.
   constexpr void erase(int position) noexcept {
     for (int i = position; i + 1 < size_; ++i) (*this)[i] = (*this)[i + 1];
     --size_;
@@ -64,9 +77,11 @@ class Dims {
     for (const std::int64_t value : *this) product *= value;
     return product;
   }
+  /// The values, for as long as this lives.
   operator std::span<const std::int64_t>() const noexcept {
     return {begin(), static_cast<std::size_t>(size_)};
   }
+  /// True for the same values in the same order.
   friend constexpr bool operator==(const Dims& a, const Dims& b) noexcept {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }

@@ -20,8 +20,6 @@ struct Meta;
 
 namespace tutti::detail {
 
-struct Storage;
-
 /// Shared by all views of one piece of memory. Reference counted.
 struct Storage {
   std::atomic<std::int32_t> references{1};
@@ -35,6 +33,7 @@ struct Storage {
   void* release_context = nullptr;
   tutti_packed_slot* packed = nullptr;  ///< A kernel's re-packed copy (weights); created on first use.
 };
+/// Gives memory and packed copy back; called when the last reference is gone.
 TUTTI_API void destroy(Storage* storage) noexcept;
 
 /// One view: memory, sizes, strides, dtype, and autograd's data.
@@ -52,9 +51,11 @@ struct TensorImpl {
   Dims strides;                        ///< In elements.
   autograd::Meta* autograd = nullptr;  ///< Owned; floor 5 defines and deletes it (destroy_autograd).
 };
+/// Lets go of storage and autograd's data; called when the last reference is gone.
 TUTTI_API void destroy(TensorImpl* impl) noexcept;
 
-/// Floor 5 tells floor 4 how to delete and copy its data; set once by autograd's first use, no static initialiser.
+/// Floor 5 tells floor 4 how to delete and copy its data; set once by autograd's first use, no static
+/// initialiser.
 TUTTI_API extern void (*destroy_autograd)(autograd::Meta* meta) noexcept;
 
 }  // namespace tutti::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A number that stands beside tensors. Its kind (bool, integer, floating) takes part in type promotion as a Python
-/// number does in PyTorch: 2 * int_tensor stays integer, 2.0 * int_tensor becomes float32.
+/// A number that stands beside tensors. Its kind (bool, integer, floating) takes part in type promotion as a
+/// Python number does in PyTorch: 2 * int_tensor stays integer, 2.0 * int_tensor becomes float32.
 #pragma once
 
 #include <concepts>
@@ -35,8 +35,8 @@ class Scalar {
   constexpr double to_double() const noexcept { return floating_; }  ///< Its value as double.
   /// Its value as int64: floating values truncated towards zero; NaN and values beyond int64 become 0.
   constexpr std::int64_t to_int64() const noexcept { return integer_; }
-  /// To a C++ number: integers exactly (modulo the type's range), floating values truncated towards zero for integer
-  /// types; to bool, whether it is not 0.
+  /// To a C++ number: integers exactly (modulo the type's range), floating values truncated towards zero for
+  /// integer types; to bool, whether it is not 0.
   template <class T>
   constexpr T to() const noexcept {
     if constexpr (std::same_as<T, bool>) {

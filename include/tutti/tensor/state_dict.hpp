@@ -16,7 +16,8 @@
 
 namespace tutti {
 
-/// A list of named values in the order in which they were added. Names are unique; looking one up is a binary search.
+/// A list of named values in the order in which they were added. Names are unique; looking one up is a binary
+/// search.
 class TUTTI_API StateDict {
  public:
   /// What an entry may hold. Tensors are handles: they share memory with what they were taken from.
@@ -30,8 +31,8 @@ class TUTTI_API StateDict {
   bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
   /// The value of an entry; null if there is none. Valid until the next set() or merge().
   const Value* find(std::string_view name) const noexcept;
-  /// The tensor of an entry. Like the next three it throws Error naming the entry if there is none or it holds another
-  /// kind of value.
+  /// The tensor of an entry. Like the next three it throws Error naming the entry if there is none or it
+  /// holds another kind of value.
   const Tensor& tensor(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;     ///< The integer of an entry.
   double real(std::string_view name) const;              ///< The number of an entry; takes integers too.
