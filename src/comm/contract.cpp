@@ -8,8 +8,9 @@ namespace tutti::comm {
 namespace {
 
 const char* name_of(Operation operation) {
-  constexpr const char* kNames[] = {"all_reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
-                                    "exchange",   "split",     "send",           "recv"};
+  constexpr const char* kNames[] = {
+      "all_reduce", "broadcast", "reduce_scatter", "all_gather", "barrier",
+      "exchange",   "split",     "send",           "recv",       "end of the Environment"};
   return kNames[static_cast<std::size_t>(operation)];
 }
 
@@ -30,7 +31,8 @@ std::string to_text(const Contract& contract) {
     case Operation::kRecv: text += concat(" from rank ", contract.root); break;
     case Operation::kBarrier:
     case Operation::kExchange:
-    case Operation::kSplit: return text;
+    case Operation::kSplit:
+    case Operation::kEnd: return text;
     case Operation::kAllGather: break;
   }
   return text + concat(" of ", contract.count, " x ", contract.dtype);

@@ -22,7 +22,8 @@ enum class Operation : std::uint8_t {
   kExchange,
   kSplit,
   kSend,
-  kRecv
+  kRecv,
+  kEnd
 };
 
 struct Contract {

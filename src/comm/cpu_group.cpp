@@ -62,7 +62,7 @@ class CollectiveState final : public detail::WorkState {
 
   void move() {
     Transport& transport = *core_->transport;
-    if (contract_.operation == Operation::kBarrier) {
+    if (contract_.operation == Operation::kBarrier || contract_.operation == Operation::kEnd) {
       transport.barrier(contract_);
       return;
     }
@@ -256,9 +256,9 @@ Work CpuGroup::recv(const Tensor& tensor, int from, int tag) {
   return point_to_point(Operation::kRecv, tensor, from, tag);
 }
 
-void CpuGroup::barrier() {
+void CpuGroup::meet(Operation operation) {
   Contract contract;
-  contract.operation = Operation::kBarrier;
+  contract.operation = operation;
   contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   submit(std::make_shared<CollectiveState>(core_, contract, Tensor(), Tensor())).synchronize();
 }

@@ -27,7 +27,9 @@ class CpuGroup final : public ProcessGroup {
   Work all_gather(const Tensor& out, const Tensor& in) override;
   Work send(const Tensor& tensor, int to, int tag) override;
   Work recv(const Tensor& tensor, int from, int tag) override;
-  void barrier() override;
+  void barrier() override { meet(Operation::kBarrier); }
+  // A barrier that knows whether it is one, or the end of the job.
+  void meet(Operation operation);
   std::vector<std::string> exchange(const std::string& bytes) override;
   std::shared_ptr<ProcessGroup> split(int color, int key, GroupOptions options) override;
   Tensor allocate(const Dims& sizes, DType dtype, Device device) override;

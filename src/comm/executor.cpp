@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kWaiterSpins = 20us;
 // Bounds what a lost wake-up could cost; none is known.
 constexpr auto kLongestSleep = 100ms;
+constexpr auto kLongestIdle = 10s;
 
 std::atomic<Executor*> current_executor{nullptr};
 constinit thread_local bool thread_is_communication = false;
@@ -153,21 +154,33 @@ void Executor::thread_main() noexcept {
   pthread_setname_np(pthread_self(), "tutti-comm");
   for (;;) {
     const std::uint32_t seen = wakes_.load(std::memory_order_seq_cst);
+    {
+      const std::lock_guard lock(run_mutex_);
+      run_entries(nullptr);
+    }
+    if (point_to_point_count_.load(std::memory_order_seq_cst) != 0) {
+      move_messages();
+      continue;
+    }
+    if (stopping_.load(std::memory_order_acquire) && !has_entries()) return;
+    thread_sleeps_.store(1, std::memory_order_seq_cst);
+    futex_wait(wakes_, seen, kLongestIdle);
+    thread_sleeps_.store(0, std::memory_order_relaxed);
+  }
+}
+
+// While sends and receives are under way the thread sleeps at the doorbell, which peers and wake_thread() ring.
+void Executor::move_messages() noexcept {
+  Doorbell::Listener listener(doorbell_);
+  while (point_to_point_count_.load(std::memory_order_seq_cst) != 0) {
+    listener.arm();
     std::chrono::nanoseconds sleep{};
     {
       const std::lock_guard lock(run_mutex_);
       run_entries(nullptr);
       sleep = longest_sleep();
     }
-    const bool moving = point_to_point_count_.load(std::memory_order_seq_cst) != 0;
-    if (moving) {
-      doorbell_.sleep_unless([&] { return wakes_.load(std::memory_order_seq_cst) != seen; }, sleep);
-      continue;
-    }
-    if (stopping_.load(std::memory_order_acquire) && !has_entries()) return;
-    thread_sleeps_.store(1, std::memory_order_seq_cst);
-    futex_wait(wakes_, seen, kLongestSleep * 100);
-    thread_sleeps_.store(0, std::memory_order_relaxed);
+    if (point_to_point_count_.load(std::memory_order_seq_cst) != 0) listener.sleep(sleep);
   }
 }
 
@@ -199,10 +212,11 @@ void Executor::wait_inside(detail::WorkState& work) {
                                   [&work](const auto& started) { return started.get() == &work; });
   TUTTI_CHECK(moving, CommError,
               "a function given to Work::then waits for an operation that stands behind it in the queue");
+  Doorbell::Listener listener(doorbell_);
   while (!work.is_done()) {
+    listener.arm();
     progress_point_to_point();
-    if (!work.is_done())
-      doorbell_.sleep_unless([] { return false; }, std::min<std::chrono::nanoseconds>(longest_sleep(), 1ms));
+    if (!work.is_done()) listener.sleep(longest_sleep());
   }
 }
 

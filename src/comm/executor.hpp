@@ -47,6 +47,7 @@ class Executor {
 
  private:
   void thread_main() noexcept;
+  void move_messages() noexcept;
   void run_entries(const detail::WorkState* until) noexcept;
   std::shared_ptr<detail::WorkState> pop();
   void execute(std::shared_ptr<detail::WorkState> work) noexcept;

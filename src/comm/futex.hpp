@@ -23,30 +23,38 @@ inline void spin_pause() noexcept {
 }
 
 // Where one process sleeps until others have news for it. Who has news changes its own word first, then rings; the bell
-// costs a system call only if somebody sleeps.
+// costs a system call only if somebody listens.
 class Doorbell {
  public:
   void ring() noexcept {
-    // Orders the caller's news before the look at sleepers_; pairs with the fence in sleep_unless.
+    // Orders the caller's news before the look at listeners_; pairs with the fence in Listener.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_relaxed) == 0) return;
+    if (listeners_.load(std::memory_order_relaxed) == 0) return;
     rings_.fetch_add(1, std::memory_order_release);
     futex_wake_all(rings_);
   }
 
-  // Sleeps until the bell rings or `longest` has passed, unless ready() holds already.
-  template <class Ready>
-  void sleep_unless(const Ready& ready, std::chrono::nanoseconds longest) noexcept(noexcept(ready())) {
-    const std::uint32_t seen = rings_.load(std::memory_order_acquire);
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!ready()) futex_wait(rings_, seen, longest);
-    sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  }
+  // One that may sleep: it arms, then looks whether there is news, then sleeps. A ring after arm() ends the sleep.
+  class Listener {
+   public:
+    explicit Listener(Doorbell& bell) noexcept : bell_(bell) {
+      bell_.listeners_.fetch_add(1, std::memory_order_seq_cst);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    ~Listener() { bell_.listeners_.fetch_sub(1, std::memory_order_relaxed); }
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+    void arm() noexcept { seen_ = bell_.rings_.load(std::memory_order_acquire); }
+    void sleep(std::chrono::nanoseconds longest) noexcept { futex_wait(bell_.rings_, seen_, longest); }
+
+   private:
+    Doorbell& bell_;
+    std::uint32_t seen_ = 0;
+  };
 
  private:
   std::atomic<std::uint32_t> rings_{0};
-  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint32_t> listeners_{0};
 };
 
 }  // namespace tutti::comm

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <numeric>
 
-#include "comm/cpu_group.hpp"
 #include "comm/self/self_transport.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/log.hpp"
@@ -35,7 +34,7 @@ Job::Job(std::unique_ptr<Bootstrap> bootstrap, double timeout) : timeout_s(timeo
 }
 
 void Job::close() {
-  world->barrier();
+  world->meet(Operation::kEnd);
   executor->stop();
   host->depart();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/bootstrap.hpp"
+#include "comm/cpu_group.hpp"
 #include "comm/executor.hpp"
 #include "comm/group_core.hpp"
 #include "comm/host.hpp"
@@ -18,7 +19,7 @@ struct Job {
   std::shared_ptr<Host> host;
   std::shared_ptr<SharedHeap> heap;
   std::unique_ptr<Executor> executor;
-  std::shared_ptr<ProcessGroup> world;
+  std::shared_ptr<CpuGroup> world;
   std::vector<std::weak_ptr<GroupCore>> groups;  // to be closed at the end
   double timeout_s = 0;
 

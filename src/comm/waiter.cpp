@@ -75,13 +75,29 @@ void Waiter::check(const Contract& contract, const std::vector<int>& missing,
                                     " (TUTTI_TIMEOUT_S, GroupOptions::timeout_s)");
 }
 
+TransferWatch::TransferWatch(std::shared_ptr<Waiter> waiter, const Contract& contract)
+    : waiter_(std::move(waiter)),
+      contract_(contract),
+      deadline_(waiter_->timeout_s()),
+      next_check_(Deadline::Clock::now() + kCheckInterval) {}
+
+void TransferWatch::check() {
+  const auto now = Deadline::Clock::now();
+  if (now < next_check_ && now < deadline_.time_point()) return;
+  next_check_ = now + kCheckInterval;
+  waiter_->check(contract_, {contract_.root}, deadline_);
+}
+
 void Waiter::sleep(const std::function<bool()>& ready, const Contract& contract,
                    const std::function<std::vector<int>()>& missing, Naps naps) {
   const Deadline deadline(timeout_s_);
   Executor* executor = Executor::current();
   auto next_check = Deadline::Clock::now() + kCheckInterval;
   std::chrono::nanoseconds poll = kFirstPoll;
+  Doorbell::Listener listener(host_->own_doorbell());
   for (;;) {
+    listener.arm();
+    if (ready()) return;
     std::chrono::nanoseconds nap = kLongestNap;
     if (executor != nullptr) {
       executor->progress_point_to_point();
@@ -91,8 +107,7 @@ void Waiter::sleep(const std::function<bool()>& ready, const Contract& contract,
       nap = std::min(nap, poll);
       poll = std::min<std::chrono::nanoseconds>(poll + poll / 8, kLongestPoll);
     }
-    host_->own_doorbell().sleep_unless(ready, nap);
-    if (ready()) return;
+    listener.sleep(nap);
     if (Deadline::Clock::now() < next_check && !deadline.passed()) continue;
     next_check = Deadline::Clock::now() + kCheckInterval;
     const std::vector<int> late = missing();

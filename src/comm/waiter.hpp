@@ -63,6 +63,19 @@ class Waiter {
   bool has_core_ = true;  // there is a core for each rank of this host
 };
 
+// The limits of one send or receive: its peer must live and the deadline not pass. check() is cheap enough for each try.
+class TransferWatch {
+ public:
+  TransferWatch(std::shared_ptr<Waiter> waiter, const Contract& contract);
+  void check();
+
+ private:
+  std::shared_ptr<Waiter> waiter_;
+  Contract contract_;
+  Deadline deadline_;
+  Deadline::Clock::time_point next_check_;
+};
+
 // If another rank has failed and ends the job, waits quietly for that end, so that its message is the only one.
 void park_if_job_ends(const Host& host);
 // Under a launcher that kills all ranks; otherwise a failed rank is a CommError for those that wait for it.

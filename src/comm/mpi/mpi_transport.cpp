@@ -199,14 +199,13 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kPollInterval = 50us;
-constexpr auto kCheckInterval = 100ms;
 
 }  // namespace
 
 class MpiTransport::Send final : public Transfer {
  public:
   Send(MPI_Comm communicator, std::shared_ptr<Waiter> waiter, const Message& message)
-      : waiter_(std::move(waiter)), contract_(message.contract), deadline_(waiter_->timeout_s()) {
+      : contract_(message.contract), watch_(std::move(waiter), contract_) {
     const int tag = message.tag + kFirstMessageTag;
     requests_.emplace_back();
     check_mpi(MPI_Isend(&contract_, sizeof(Contract), MPI_BYTE, contract_.root, tag, communicator,
@@ -224,15 +223,14 @@ class MpiTransport::Send final : public Transfer {
     int done = 0;
     check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
               "MPI_Testall");
-    if (done == 0 && deadline_.passed()) waiter_->check(contract_, {contract_.root}, deadline_);
+    if (done == 0) watch_.check();
     return done != 0;
   }
   std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
 
  private:
-  std::shared_ptr<Waiter> waiter_;
   Contract contract_;
-  Deadline deadline_;
+  TransferWatch watch_;
   std::vector<MPI_Request> requests_;
 };
 
@@ -245,7 +243,7 @@ class MpiTransport::Receive final : public Transfer {
         queue_((*queues)[{message.contract.root, message.tag}]),
         queues_(std::move(queues)),
         message_(message),
-        deadline_(waiter_->timeout_s()) {
+        watch_(waiter_, message.contract) {
     queue_.push_back(this);
   }
   ~Receive() override { std::erase(queue_, this); }
@@ -257,7 +255,7 @@ class MpiTransport::Receive final : public Transfer {
                 "MPI_Testall");
       if (done != 0) return true;
     }
-    if (deadline_.passed()) waiter_->check(message_.contract, {message_.contract.root}, deadline_);
+    watch_.check();
     return false;
   }
   std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
@@ -292,7 +290,7 @@ class MpiTransport::Receive final : public Transfer {
   std::deque<Receive*>& queue_;
   std::shared_ptr<Queues> queues_;
   Message message_;
-  Deadline deadline_;
+  TransferWatch watch_;
   bool has_header_ = false;
   std::vector<MPI_Request> requests_;
 };

@@ -9,13 +9,6 @@
 
 namespace tutti::comm {
 
-namespace {
-
-using namespace std::chrono_literals;
-constexpr auto kPollInterval = 100ms;  // doorbells announce everything else
-
-}  // namespace
-
 struct Mailbox::State {
   // A message that arrived before its receive.
   struct Parcel {
@@ -45,29 +38,10 @@ struct Mailbox::State {
   void end_message();
 };
 
-// What sends and receives have in common: their limits.
-class Watch {
- public:
-  Watch(std::shared_ptr<Waiter> waiter, const Message& message)
-      : waiter_(std::move(waiter)), contract_(message.contract), deadline_(waiter_->timeout_s()) {}
-  void check() {
-    const auto now = Deadline::Clock::now();
-    if (now < next_) return;
-    next_ = now + std::min<Deadline::Clock::duration>(kPollInterval, deadline_.time_point() - now);
-    waiter_->check(contract_, {contract_.root}, deadline_);
-  }
-
- private:
-  std::shared_ptr<Waiter> waiter_;
-  Contract contract_;
-  Deadline deadline_;
-  Deadline::Clock::time_point next_ = Deadline::Clock::now() + kPollInterval;
-};
-
 class Mailbox::Send final : public Transfer {
  public:
   Send(std::shared_ptr<State> state, const Message& message)
-      : state_(std::move(state)), message_(message), watch_(state_->waiter, message) {
+      : state_(std::move(state)), message_(message), watch_(state_->waiter, message.contract) {
     state_->sends.push_back(this);
   }
   ~Send() override { std::erase(state_->sends, this); }
@@ -80,7 +54,7 @@ class Mailbox::Send final : public Transfer {
     watch_.check();
     return false;
   }
-  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
+  std::chrono::nanoseconds poll_interval() const noexcept override { return kDoorbellAnnounces; }
 
  private:
   // True once the whole message is in the ring. A message without elements is one empty piece.
@@ -110,7 +84,7 @@ class Mailbox::Send final : public Transfer {
 
   std::shared_ptr<State> state_;
   Message message_;
-  Watch watch_;
+  TransferWatch watch_;
   std::size_t sent_ = 0;
   bool finished_ = false;
 };
@@ -118,7 +92,7 @@ class Mailbox::Send final : public Transfer {
 class Mailbox::Receive final : public Transfer {
  public:
   Receive(std::shared_ptr<State> state, const Message& message)
-      : state_(std::move(state)), message_(message), watch_(state_->waiter, message) {
+      : state_(std::move(state)), message_(message), watch_(state_->waiter, message.contract) {
     state_->receives.push_back(this);
   }
   ~Receive() override {
@@ -134,7 +108,7 @@ class Mailbox::Receive final : public Transfer {
     watch_.check();
     return false;
   }
-  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
+  std::chrono::nanoseconds poll_interval() const noexcept override { return kDoorbellAnnounces; }
 
   int tag() const noexcept { return message_.tag; }
   // False if the message does not fit this receive, which then fails.
@@ -169,7 +143,7 @@ class Mailbox::Receive final : public Transfer {
 
   std::shared_ptr<State> state_;
   Message message_;
-  Watch watch_;
+  TransferWatch watch_;
   std::string failure_;
   bool complete_ = false;
 };

@@ -14,6 +14,9 @@
 
 namespace tutti::comm {
 
+// Nothing but the doorbell need wake a process.
+inline constexpr std::chrono::nanoseconds kDoorbellAnnounces = std::chrono::seconds(1);
+
 inline constexpr std::size_t kMailBytes = 32 * 1024;
 inline constexpr std::uint64_t kMailSlots = 4;
 

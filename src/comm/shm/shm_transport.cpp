@@ -32,7 +32,7 @@ namespace {
 // Bytes of one half of a rank's stage. All ranks' halves fit the second-level cache of a few cores.
 constexpr std::size_t kStageBytes = 256 * 1024;
 // A smaller tensor is copied through the stage, also if it is shared: that saves a meeting.
-constexpr std::size_t kInPlaceBytes = 16 * 1024;
+constexpr std::size_t kInPlaceBytes = 2 * 1024;
 // Up to so many ranks it is cheaper that each reads all stages than that results are copied once more.
 constexpr int kDirectRanks = 3;
 // With more ranks, up to so many bytes all the same: it saves a meeting.
