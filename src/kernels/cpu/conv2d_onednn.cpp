@@ -32,6 +32,7 @@ enum KeyKind : std::int64_t {
 
 constexpr std::int64_t kMostParts = 16;
 constexpr std::int64_t kMostWeightParts = 8;
+constexpr std::int64_t kCachedBytes = 1 << 19;
 // A part's weight gradient is written and read once more; so many positions of the result make that worth it.
 constexpr std::int64_t kWeightPartPositions = 512;
 
@@ -42,9 +43,18 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 std::int64_t part_work(const Convolution& conv) { return conv.dtype == TUTTI_F32 ? 1 << 22 : 1 << 25; }
 
 std::int64_t images_per_part(const Convolution& conv) {
-  const std::int64_t by_work = divide_up(part_work(conv), std::max<std::int64_t>(1, conv.image_work()));
-  return std::min(conv.n, std::max(by_work, divide_up(conv.n, kMostParts)));
+  std::int64_t images = std::max(divide_up(part_work(conv), std::max<std::int64_t>(1, conv.image_work())),
+                                 divide_up(conv.n, kMostParts));
+  // A relu of our own finds the part in the second-level cache.
+  if (conv.epilogue == TUTTI_EPILOGUE_RELU) {
+    images = std::min(
+        images, std::max<std::int64_t>(1, kCachedBytes / (conv.y_image() * element_size(conv.out_dtype))));
+  }
+  return std::min(conv.n, images);
 }
+
+// With few input channels the gradient's own sums are so short that oneDNN's of the bias costs as much as the rest.
+bool sums_bias_itself(const Convolution& conv) { return conv.c <= 4 && conv.dtype == TUTTI_F32; }
 
 std::int64_t weight_parts(const Convolution& conv) {
   const std::int64_t by_work = conv.n * conv.image_work() / part_work(conv);
@@ -243,7 +253,8 @@ void conv2d_onednn_backward_data(const Convolution& conv) {
 
 void conv2d_onednn_backward_weight(const Convolution& original, const WeightGradients& out) {
   Convolution conv = original;
-  conv.bias = out.bias;
+  const bool own_bias = out.bias && sums_bias_itself(conv);
+  conv.bias = own_bias ? nullptr : out.bias;
   const std::int64_t whole = divide_up(conv.n, weight_parts(conv)), parts = divide_up(conv.n, whole);
   const Desc layout = [&] {
     const SerialScope serial;
@@ -251,7 +262,7 @@ void conv2d_onednn_backward_weight(const Convolution& original, const WeightGrad
   }();
   // Partial gradients lie one after the other: weight, then bias.
   const std::int64_t weight_bytes = round_up(static_cast<std::int64_t>(layout.get_size()), kAlignment);
-  const std::int64_t bytes = weight_bytes + (conv.bias ? round_up(conv.o * 4, kAlignment) : 0);
+  const std::int64_t bytes = weight_bytes + (out.bias ? round_up(conv.o * 4, kAlignment) : 0);
   char* partials = static_cast<char*>(workspace(Purpose::kPartials, static_cast<std::size_t>(parts * bytes)));
   parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
     const SerialScope serial;
@@ -262,6 +273,10 @@ void conv2d_onednn_backward_weight(const Convolution& original, const WeightGrad
       char* weight = partials + part * bytes;
       Executable& gradient = weight_of(conv, images, images == whole ? nullptr : &layout);
       conv.bias ? gradient.run({x, y, weight, weight + weight_bytes}) : gradient.run({x, y, weight});
+      if (own_bias) {
+        matmul_kernels().column_sums(static_cast<const float*>(y), images * conv.oh * conv.ow, conv.o,
+                                     reinterpret_cast<float*>(weight + weight_bytes));
+      }
     }
   });
   sum_partials(reinterpret_cast<float*>(partials), bytes / 4, parts);

@@ -144,6 +144,43 @@ void add(T* sums, const T* part, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sums[i] += part[i];
 }
 
+// Sums of kVectors vectors of columns; each column has kPhases partial sums, of every kPhases-th row.
+template <int kVectors>
+void sum_columns(const float* rows, int64_t count, int64_t width, float* sums) {
+  using Vector = Lanes<float>::Vector;
+  constexpr int kPhases = 4, kWidth = Lanes<float>::kWidth;
+  Vector partial[kPhases][kVectors] = {};
+  int64_t r = 0;
+  for (; r + kPhases <= count; r += kPhases) {
+    for (int phase = 0; phase < kPhases; ++phase) {
+      const float* row = rows + (r + phase) * width;
+      for (int v = 0; v < kVectors; ++v)
+        partial[phase][v] += *reinterpret_cast<const Vector*>(row + v * kWidth);
+    }
+  }
+  for (; r < count; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      partial[0][v] += *reinterpret_cast<const Vector*>(rows + r * width + v * kWidth);
+    }
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    *reinterpret_cast<Vector*>(sums + v * kWidth) =
+        (partial[0][v] + partial[1][v]) + (partial[2][v] + partial[3][v]);
+  }
+}
+
+void column_sums(const float* rows, int64_t count, int64_t width, float* sums) {
+  constexpr int kWidth = Lanes<float>::kWidth;
+  int64_t c = 0;
+  for (; c + 2 * kWidth <= width; c += 2 * kWidth) sum_columns<2>(rows + c, count, width, sums + c);
+  for (; c + kWidth <= width; c += kWidth) sum_columns<1>(rows + c, count, width, sums + c);
+  for (; c < width; ++c) {
+    double sum = 0;
+    for (int64_t r = 0; r < count; ++r) sum += static_cast<double>(rows[r * width + c]);
+    sums[c] = static_cast<float>(sum);
+  }
+}
+
 void relu_f32(float* x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) x[i] = x[i] < 0.0F ? 0.0F : x[i];
 }
@@ -186,6 +223,7 @@ const MatmulKernels kMatmulKernels = {gemm<double, double>,
                                       gemm<uint8_t, int32_t>,
                                       add<float>,
                                       add<double>,
+                                      column_sums,
                                       relu_f32,
                                       relu_16,
                                       split,

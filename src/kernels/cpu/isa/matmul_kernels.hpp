@@ -39,6 +39,8 @@ struct MatmulKernels {
   // sums[i] += part[i]: the fixed-order sum of partial weight gradients.
   void (*add_f32)(float* sums, const float* part, int64_t count);
   void (*add_f64)(double* sums, const double* part, int64_t count);
+  // sums[c] = sum over rows of rows[r * width + c], in a fixed order.
+  void (*column_sums)(const float* rows, int64_t count, int64_t width, float* sums);
   // x = relu(x) in place; NaN stays, as oneDNN's own relu doesn't do. 16-bit floats are told apart by the bits of infinity.
   void (*relu_f32)(float* x, int64_t count);
   void (*relu_16)(uint16_t* x, int64_t count, uint16_t infinity);
