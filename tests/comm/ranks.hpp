@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "tutti/comm/environment.hpp"
@@ -53,20 +54,34 @@ struct Wide<BFloat16> {
   using Type = float;
 };
 
-template <class T>
-T reduced(comm::ReduceOp op, int ranks, std::int64_t index) {
+// Ranks that a sum takes together before it goes on to the next such group: all, or in a hierarchical group those of a host.
+inline int ranks_summed_together() {
+  const bool hierarchical = std::string_view(comm::world()->backend()) == "hierarchical";
+  return hierarchical ? Environment::current()->local_size() : ranks();
+}
+
+template <class W>
+W combined(comm::ReduceOp op, W a, W b) {
   using comm::ReduceOp;
+  if (op == ReduceOp::kMax) return a > b ? a : b;
+  if (op == ReduceOp::kMin) return a < b ? a : b;
+  return static_cast<W>(op == ReduceOp::kProduct ? a * b : a + b);
+}
+
+// What all ranks get for an element.
+template <class T>
+T reduced(comm::ReduceOp op, std::int64_t index, int together = ranks_summed_together()) {
   using W = typename Wide<T>::Type;
-  W value = static_cast<W>(element<T>(0, index));
-  for (int rank = 1; rank < ranks; ++rank) {
-    const W other = static_cast<W>(element<T>(rank, index));
-    if (op == ReduceOp::kSum || op == ReduceOp::kMean) value = static_cast<W>(value + other);
-    if (op == ReduceOp::kProduct) value = static_cast<W>(value * other);
-    if (op == ReduceOp::kMax) value = value > other ? value : other;
-    if (op == ReduceOp::kMin) value = value < other ? value : other;
+  W total{};
+  for (int first = 0; first < ranks(); first += together) {
+    W value = static_cast<W>(element<T>(first, index));
+    for (int rank = first + 1; rank < first + together; ++rank) {
+      value = combined(op, value, static_cast<W>(element<T>(rank, index)));
+    }
+    total = first == 0 ? value : combined(op, total, value);
   }
-  if (op == ReduceOp::kMean) value = static_cast<W>(value / static_cast<W>(ranks));
-  return T(value);
+  if (op == comm::ReduceOp::kMean) total = static_cast<W>(total / static_cast<W>(ranks()));
+  return T(total);
 }
 
 // A tensor that holds the elements of `rank`, in the dtype of T.
