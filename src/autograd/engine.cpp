@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "autograd/graph_task.hpp"
+#include "tutti/core/phase.hpp"
 #include "tutti/core/trace.hpp"
 #include "tutti/tensor/factories.hpp"
 
@@ -77,6 +78,7 @@ void add_roots(GraphTask& task, std::span<const Tensor> roots, std::span<const T
 void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, BackwardOptions options) {
   TUTTI_CHECK(!options.create_graph, AutogradError,
               "double backward (create_graph = true) is not supported: gradients carry no graph");
+  const phase::Scope measured(phase::Kind::kBackward);
   const trace::Range range{"backward"};
   CallScope call;
   const detail::GradModeGuard guard(false);
@@ -90,6 +92,7 @@ void backward(std::span<const Tensor> roots, std::span<const Tensor> gradients, 
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> grad_outputs, GradOptions options) {
+  const phase::Scope measured(phase::Kind::kBackward);
   const trace::Range range{"backward"};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     TUTTI_CHECK(inputs[i].requires_grad(), AutogradError, "grad: input ", i, " (", describe(inputs[i]),

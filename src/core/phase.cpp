@@ -16,6 +16,9 @@ Kind enter(Kind kind) noexcept {
   Clock& clock = detail::clock();
   const std::int64_t now = trace::now_ns();
   if (clock.since_ns != 0) clock.totals[static_cast<std::size_t>(clock.current)] += now - clock.since_ns;
+  // Backward, optimizer and loader have trace points of their own; forward has an end only here.
+  if (clock.current == Kind::kForward && kind != Kind::kForward && trace::enabled()) [[unlikely]]
+    trace::detail::record("forward", clock.since_ns, 0);
   clock.since_ns = now;
   return std::exchange(clock.current, kind);
 }

@@ -3,6 +3,9 @@
 
 #include <mpi.h>
 
+#include <string>
+#include <string_view>
+
 #include "comm/mpi/mpi_bootstrap.hpp"
 #include "tutti/core/error.hpp"
 
@@ -38,6 +41,15 @@ class Runtime final : public MpiRuntime {
 };
 
 }  // namespace
+
+std::string mpi_version_text() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  // Open MPI continues with the package and its build.
+  const std::string_view whole(text, static_cast<std::size_t>(length));
+  return std::string(whole.substr(0, whole.find_first_of(",\n")));
+}
 
 bool mpi_is_initialized() {
   int initialized = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "comm/bootstrap.hpp"
 
@@ -10,6 +11,8 @@ namespace tutti::comm {
 
 // True if a launcher of MPI (mpirun, srun) started this process.
 bool launched_by_mpi();
+// "Open MPI v4.1.4", or why there is none; for `tutti env`. MPI need not be initialised.
+std::string mpi_version_text();
 // True if the program has initialised MPI itself.
 bool mpi_is_initialized();
 

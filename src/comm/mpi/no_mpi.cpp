@@ -5,6 +5,8 @@
 
 namespace tutti::comm {
 
+std::string mpi_version_text() { return "none: this library was built without MPI"; }
+
 bool mpi_is_initialized() { return false; }
 
 std::unique_ptr<MpiRuntime> MpiRuntime::start(const void*) {

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// All of Tutti.
+#pragma once
+
+#include "tutti/autograd/autograd.hpp"
+#include "tutti/comm/environment.hpp"
+#include "tutti/comm/process_group.hpp"
+#include "tutti/comm/work.hpp"
+#include "tutti/core/dtype.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/core/half.hpp"
+#include "tutti/core/phase.hpp"
+#include "tutti/core/random.hpp"
+#include "tutti/core/threads.hpp"
+#include "tutti/core/trace.hpp"
+#include "tutti/core/version.hpp"
+#include "tutti/data/data.hpp"
+#include "tutti/device/device.hpp"
+#include "tutti/device/memory.hpp"
+#include "tutti/device/stream.hpp"
+#include "tutti/nn/nn.hpp"
+#include "tutti/ops/ops.hpp"
+#include "tutti/optim/optim.hpp"
+#include "tutti/parallel/parallel.hpp"
+#include "tutti/profiler/profiler.hpp"
+#include "tutti/tensor/dims.hpp"
+#include "tutti/tensor/factories.hpp"
+#include "tutti/tensor/scalar.hpp"
+#include "tutti/tensor/state_dict.hpp"
+#include "tutti/tensor/tensor.hpp"
