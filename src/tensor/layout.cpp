@@ -56,10 +56,10 @@ std::uint32_t dim_mask(const Dims& dims, int ndim, const char* op) {
 
 Dims contiguous_strides(const Dims& sizes) {
   Dims strides = sizes;
-  std::int64_t stride = 1;
+  std::uint64_t stride = 1;  // unsigned: the strides of an empty tensor may wrap around
   for (int d = sizes.size() - 1; d >= 0; --d) {
-    strides[d] = stride;
-    stride *= std::max<std::int64_t>(sizes[d], 1);
+    strides[d] = static_cast<std::int64_t>(stride);
+    stride *= static_cast<std::uint64_t>(std::max<std::int64_t>(sizes[d], 1));
   }
   return strides;
 }
@@ -68,10 +68,10 @@ Dims channels_last_strides(const Dims& sizes) {
   TUTTI_CHECK(sizes.size() == 4, ShapeError, "channels-last is an order of [N, C, H, W], given shape ",
               sizes);
   Dims strides = sizes;
-  std::int64_t stride = 1;
+  std::uint64_t stride = 1;
   for (const int d : {1, 3, 2, 0}) {
-    strides[d] = stride;
-    stride *= std::max<std::int64_t>(sizes[d], 1);
+    strides[d] = static_cast<std::int64_t>(stride);
+    stride *= static_cast<std::uint64_t>(std::max<std::int64_t>(sizes[d], 1));
   }
   return strides;
 }
@@ -156,12 +156,12 @@ Order by_stride(const Dims& sizes, const Dims& strides) {
 
 bool is_dense(const Dims& sizes, const Dims& strides) {
   const Order order = by_stride(sizes, strides);
-  std::int64_t expected = 1;
+  std::uint64_t expected = 1;  // unsigned: in an empty array it may wrap around
   for (int i = 0; i < order.count; ++i) {
     const int d = order.dims[static_cast<std::size_t>(i)];
     if (sizes[d] == 0) return true;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    if (static_cast<std::uint64_t>(strides[d]) != expected) return false;
+    expected *= static_cast<std::uint64_t>(sizes[d]);
   }
   return true;
 }

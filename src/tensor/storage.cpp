@@ -107,13 +107,13 @@ std::size_t checked_bytes(std::int64_t numel, DType dtype, const char* op) {
 }
 
 bool is_row_major(const Dims& sizes, const Dims& strides) noexcept {
-  std::int64_t expected = 1;
+  std::uint64_t expected = 1;  // unsigned: in an empty tensor it may wrap around
   bool row_major = true;
   for (int d = sizes.size() - 1; d >= 0; --d) {
     if (sizes[d] == 0) return true;
     if (sizes[d] == 1) continue;
-    row_major &= strides[d] == expected;
-    expected *= sizes[d];
+    row_major &= static_cast<std::uint64_t>(strides[d]) == expected;
+    expected *= static_cast<std::uint64_t>(sizes[d]);
   }
   return row_major;
 }

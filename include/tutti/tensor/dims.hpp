@@ -73,9 +73,9 @@ class Dims {
   }
   /// Product of all values; 1 for none.
   constexpr std::int64_t product() const noexcept {
-    std::int64_t product = 1;
-    for (const std::int64_t value : *this) product *= value;
-    return product;
+    std::uint64_t product = 1;  // unsigned: may wrap around on the way to a 0
+    for (const std::int64_t value : *this) product *= static_cast<std::uint64_t>(value);
+    return static_cast<std::int64_t>(product);
   }
   /// The values, for as long as this lives.
   operator std::span<const std::int64_t>() const noexcept {
