@@ -86,7 +86,7 @@ class TUTTI_API Optimizer {
   explicit Optimizer(std::initializer_list<const char*> state_names);
 
   /// Adds a group whose options the caller keeps under the same number. ValueError for an empty list, an undefined tensor,
-  /// one that is listed twice or in another group, or one that is no leaf that requires grad.
+  /// one that is listed twice or in another group, or the result of a recorded operation.
   void add_parameters(std::vector<Tensor> parameters);
   void check_group(std::size_t group) const;
 
