@@ -100,14 +100,15 @@ class DatasetSource final : public BatchSource {
 
   void load(std::size_t slot, const BatchRequest& request) override {
     if constexpr (MakesBatches<D>) {
-      batches_[slot] = dataset_.batch(request.indices);
+      batches_[slot] = make_batch(dataset_, request);
     } else {
       batches_[slot] = read_batch(dataset_, request);
     }
   }
   void discard(std::size_t slot) noexcept override { batches_[slot] = Batch(); }
-  Batch take(std::size_t slot) {
-    Batch batch = std::exchange(batches_[slot], Batch());
+  Batch take(std::size_t slot) noexcept { return std::exchange(batches_[slot], Batch()); }
+  // The batch on the device where it is wanted.
+  Batch deliver(Batch batch) const {
     if constexpr (std::is_same_v<Batch, data::Batch>) {
       if (!device_.is_cpu()) return batch.to(device_, true);
     }
@@ -204,8 +205,9 @@ class DataLoader {
     batch = Batch();  // its memory may serve for the next
     std::size_t slot = 0;
     if (!engine_->take(slot)) return false;
-    batch = source_->take(slot);
+    Batch loaded = source_->take(slot);
     engine_->release(slot);
+    batch = source_->deliver(std::move(loaded));
     return true;
   }
 

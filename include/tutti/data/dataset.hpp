@@ -49,6 +49,21 @@ concept AnyDataset = requires(const D& dataset) {
 TUTTI_API std::string short_type_name(const std::type_info& type);
 [[noreturn]] TUTTI_API void throw_index(const std::string& dataset, std::size_t index, std::size_t size);
 
+/// Throws the current exception as a DataError that names dataset and samples, nested in it the original.
+[[noreturn]] TUTTI_API void rethrow_for_samples(const BatchRequest& request);
+
+/// Makes the samples of a request into a batch, for a dataset that does it itself.
+template <class D>
+typename D::Batch make_batch(const D& dataset, const BatchRequest& request) {
+  const RandomScope random(
+      sample_generator(request.seed, request.epoch, static_cast<std::uint64_t>(request.indices[0])));
+  try {
+    return dataset.batch(request.indices);
+  } catch (...) {
+    rethrow_for_samples(request);
+  }
+}
+
 /// Makes the samples of a request into a batch.
 template <class D>
 Batch read_batch(const D& dataset, const BatchRequest& request) {

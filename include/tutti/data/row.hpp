@@ -31,6 +31,20 @@ struct BatchRequest {
 
 namespace detail {
 
+/// Lets the thread's default generator be another one for a scope.
+class RandomScope {
+ public:
+  explicit RandomScope(const Generator& generator) noexcept : previous_(default_generator()) {
+    default_generator() = generator;
+  }
+  ~RandomScope() { default_generator() = previous_; }
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
+
+ private:
+  Generator previous_;
+};
+
 /// One tensor of a batch that is being made; its first row decides on dtype and sizes.
 struct Field {
   std::byte* data = nullptr;
@@ -46,7 +60,6 @@ struct Field {
 class TUTTI_API BatchBuilder {
  public:
   explicit BatchBuilder(const BatchRequest& request);
-  ~BatchBuilder();
   BatchBuilder(const BatchBuilder&) = delete;
   BatchBuilder& operator=(const BatchBuilder&) = delete;
 
@@ -71,8 +84,7 @@ class TUTTI_API BatchBuilder {
   Field& inputs() noexcept { return inputs_; }
   Field& targets() noexcept { return targets_; }
   float& weight() noexcept { return weights_[row_]; }
-  /// Throws what `error` says about the current sample as a DataError that names sample and dataset; std::rethrow_if_nested
-  /// gives the original.
+  /// Throws the current exception as a DataError that names dataset and sample, nested in it the original.
   [[noreturn]] void rethrow_for_sample() const;
 
  private:
@@ -85,7 +97,7 @@ class TUTTI_API BatchBuilder {
   Field targets_;
   Batch batch_;
   float* weights_ = nullptr;
-  PhiloxState outer_random_state_;
+  RandomScope random_;  // rows change the generator inside it
 };
 
 }  // namespace detail

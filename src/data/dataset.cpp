@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tutti/data/dataset.hpp"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "tensor/raw.hpp"
+
+namespace tutti::data {
+
+namespace detail {
+
+std::string short_type_name(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  const std::string full = status == 0 ? text.get() : type.name();
+  // Namespaces of template arguments stay.
+  const std::size_t separator = full.substr(0, full.find('<')).rfind("::");
+  return separator == std::string::npos ? full : full.substr(separator + 2);
+}
+
+void throw_index(const std::string& dataset, std::size_t index, std::size_t size) {
+  throw IndexError(concat(dataset, ": there is no sample ", index, " of ", size));
+}
+
+}  // namespace detail
+
+TensorDataset::Column TensorDataset::column(const Tensor& tensor, const char* name) {
+  TUTTI_CHECK(tensor.defined(), ShapeError, "TensorDataset: ", name, " are undefined");
+  TUTTI_CHECK(tensor.device().is_cpu(), DeviceError, "TensorDataset: ", name, " are on ", tensor.device(),
+              ", wanted a tensor on the CPU");
+  TUTTI_CHECK(tensor.dim() >= 1, ShapeError, "TensorDataset: ", name,
+              " have no dim to take samples of, shape ", tensor.sizes());
+  Column column;
+  column.tensor = raw::contiguous(tensor);
+  column.sizes = tensor.sizes();
+  column.sizes.erase(0);
+  column.row_bytes = static_cast<std::size_t>(column.sizes.product()) * tensor.element_size();
+  return column;
+}
+
+TensorDataset::TensorDataset(const Tensor& inputs, const Tensor& targets)
+    : inputs_(column(inputs, "inputs")) {
+  size_ = static_cast<std::size_t>(inputs.size(0));
+  if (!targets.defined()) return;
+  targets_ = column(targets, "targets");
+  TUTTI_CHECK(targets.size(0) == inputs.size(0), ShapeError, "TensorDataset: ", inputs.size(0), " inputs ",
+              inputs.sizes(), " and ", targets.size(0), " targets ", targets.sizes());
+}
+
+void TensorDataset::read(std::size_t index, Row& row) const {
+  const auto copy = [index](const Column& column, std::span<std::byte> out) {
+    if (out.empty()) return;
+    std::memcpy(out.data(),
+                static_cast<const std::byte*>(column.tensor.raw_data()) + index * column.row_bytes,
+                out.size());
+  };
+  copy(inputs_, row.input_bytes(inputs_.tensor.dtype(), inputs_.sizes));
+  if (targets_.tensor.defined()) copy(targets_, row.target_bytes(targets_.tensor.dtype(), targets_.sizes));
+}
+
+}  // namespace tutti::data
