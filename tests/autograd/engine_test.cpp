@@ -47,10 +47,8 @@ TEST(Engine, TwoLeavesDoNotShareOneGradient) {
 }
 
 TEST(Engine, GradientTakesTheLeafsLayout) {
-  Tensor x = raw::transpose(make({1, 2}), 0, 0);
-  x = raw::as_strided(zeros({6}, DType::kFloat64), {2, 3}, {1, 2});
+  Tensor x = raw::as_strided(zeros({6}, DType::kFloat64), {2, 3}, {1, 2});
   x.requires_grad_();
-  Scale::apply(raw::contiguous(x.detach()), 1.0);
   struct Ones : autograd::Function<Ones> {
     static Tensor forward(Context&, const Tensor& a) { return full({}, 0.0, a.dtype()); }
     static Tensor backward(Context&, const Tensor&) { return ones({2, 3}, DType::kFloat64); }
