@@ -80,7 +80,9 @@ struct Conv2d : Function<Conv2d> {
       grads[1] = destination ? destination->tensor : empty(weight.sizes(), weight.dtype(), weight.device());
       args.beta = destination && destination->accumulate ? 1 : 0;
       if (ctx.needs_input_grad(2)) {
-        grads[2] = empty({weight.size(0)}, weight.dtype(), weight.device());
+        // beta holds for the bias as well.
+        grads[2] = args.beta != 0 ? zeros({weight.size(0)}, weight.dtype(), weight.device())
+                                  : empty({weight.size(0)}, weight.dtype(), weight.device());
         raw::fill_view(args.bias, grads[2]);
       }
       raw::fill_view(args.x, x);

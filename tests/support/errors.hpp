@@ -30,6 +30,13 @@ inline ::testing::AssertionResult contains(std::string_view text, std::string_vi
   return ::testing::AssertionFailure() << "\"" << text << "\" does not contain \"" << part << "\"";
 }
 
+// f throws an E whose message contains `part`.
+template <class E, class F>
+void expect_error(const F& f, std::string_view part) {
+  const std::string message = error_of<E>(f);
+  EXPECT_TRUE(contains(message, part));
+}
+
 inline ::testing::AssertionResult ends_with(std::string_view text, std::string_view end) {
   if (text.size() >= end.size() && text.substr(text.size() - end.size()) == end)
     return ::testing::AssertionSuccess();

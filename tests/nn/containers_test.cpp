@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tutti/nn/containers.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tutti/nn/layers.hpp"
+#include "tutti/tensor/factories.hpp"
+
+namespace tutti {
+namespace {
+
+struct BlockOptions {
+  std::int64_t width = 0;
+};
+struct Block : nn::Module<Block> {
+  nn::Linear fc;
+  explicit Block(const BlockOptions& o)
+      : fc(*this, "fc", {.in_features = o.width, .out_features = o.width}) {}
+  Tensor forward(const Tensor& x) { return fc(x); }
+};
+struct Tower : nn::Module<Tower> {
+  nn::ModuleList<Block> blocks{*this, "blocks", 3, BlockOptions{.width = 4}};
+  nn::Sequential head{*this, "head", nn::Linear{{.in_features = 4, .out_features = 2}}, nn::ReLU{},
+                      nn::Sequential{nn::Flatten{}, nn::Dropout{{.p = 0.25}}}};
+  Tensor forward(const Tensor& x) {
+    Tensor h = x;
+    for (Block& block : blocks) h = block(h);
+    return head(h);
+  }
+};
+
+std::vector<std::string> parameter_names(nn::ModuleBase& module) {
+  std::vector<std::string> names;
+  for (const auto& entry : module.named_parameters()) names.push_back(entry.name);
+  return names;
+}
+
+TEST(Containers, ElementsAreNamedByPosition) {
+  Tower tower;
+  EXPECT_EQ(parameter_names(tower),
+            (std::vector<std::string>{"blocks.0.fc.weight", "blocks.0.fc.bias", "blocks.1.fc.weight",
+                                      "blocks.1.fc.bias", "blocks.2.fc.weight", "blocks.2.fc.bias",
+                                      "head.0.weight", "head.0.bias"}));
+  std::vector<std::string> modules;
+  for (const auto& entry : tower.named_modules()) modules.push_back(entry.name);
+  EXPECT_EQ(modules.back(), "head.2.1");
+}
+
+TEST(Containers, CloneCopiesElements) {
+  Tower tower;
+  Tower copy = tower.clone();
+  EXPECT_FALSE(copy.blocks[1].fc.weight.shares_storage(tower.blocks[1].fc.weight));
+  tower.eval();
+  copy.eval();
+  const Tensor x = ones({2, 4});
+  EXPECT_EQ(copy(x).to_vector<float>(), tower(x).to_vector<float>());
+  EXPECT_EQ(parameter_names(copy), parameter_names(tower));
+}
+
+TEST(Containers, ModesReachElements) {
+  Tower tower;
+  tower.eval();
+  EXPECT_FALSE(tower.blocks[2].fc.is_training());
+}
+
+TEST(Containers, MovedToTowerWorks) {
+  Tower tower;
+  tower.eval();
+  const Tensor x = ones({2, 4});
+  const auto before = tower(x).to_vector<float>();
+  Tower moved = std::move(tower);
+  EXPECT_EQ(moved(x).to_vector<float>(), before);
+  EXPECT_EQ(parameter_names(moved).size(), 8U);
+}
+
+TEST(Containers, IndexOutsideTheListIsAnError) {
+  Tower tower;
+  EXPECT_THROW(tower.blocks[3], IndexError);
+}
+
+}  // namespace
+}  // namespace tutti

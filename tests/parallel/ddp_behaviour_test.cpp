@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is equal at the start, when buckets leave, comm hooks, buffers, lifetimes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include "parallel/nets.hpp"
+#include "support/errors.hpp"
+
+#include "tutti/nn/containers.hpp"
+
+namespace tutti::testing {
+namespace {
+
+using parallel::DistributedDataParallel;
+
+constexpr int kPerRank = 3;
+
+TEST(DistributedDataParallel, ConstructionMakesRanksEqual) {
+  manual_seed(100 + static_cast<std::uint64_t>(own_rank()));
+  nn::Sequential net{nn::Linear{{.in_features = 36, .out_features = 5}},
+                     nn::BatchNorm1d{{.num_features = 5}}};
+  net.buffers()[0].fill_(own_rank());
+  EXPECT_TRUE(ranks() == 1 || !same_on_all_ranks(net.parameters()));
+  DistributedDataParallel model{net};
+  EXPECT_TRUE(same_on_all_ranks(net.parameters()));
+  EXPECT_TRUE(same_on_all_ranks(net.buffers()));
+  EXPECT_EQ(net.buffers()[0].to_vector<float>(), std::vector<float>(5, 0));
+}
+
+TEST(DistributedDataParallel, BuffersFollowRank0InTraining) {
+  nn::BatchNorm1d norm({.num_features = 2});
+  DistributedDataParallel model{norm};
+  norm.running_mean.fill_(own_rank() + 1);
+  norm.eval();
+  model(ones({3, 2}));
+  EXPECT_EQ(norm.running_mean.to_vector<float>()[0], static_cast<float>(own_rank() + 1));
+  norm.train();
+  model(zeros({3, 2}));
+  EXPECT_FLOAT_EQ(norm.running_mean.to_vector<float>()[0], 0.9F);  // rank 0's 1, and a batch of zeros
+}
+
+TEST(DistributedDataParallel, ModuleMayReplaceItsBuffer) {
+  nn::BatchNorm1d norm({.num_features = 2});
+  DistributedDataParallel model{norm};
+  norm.running_mean = full({2}, own_rank() + 1.0);
+  model(zeros({3, 2}));
+  EXPECT_FLOAT_EQ(norm.running_mean.to_vector<float>()[0], 0.9F);
+}
+
+TEST(DistributedDataParallel, GradientsAreViewsOfBuckets) {
+  SmallNet net;
+  DistributedDataParallel model{net};
+  loss_of(model, own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank)).backward();
+  EXPECT_TRUE(net.conv.weight.grad().shares_storage(net.fc2.weight.grad()));
+  const void* place = net.conv.weight.grad().raw_data();
+  net.zero_grad();
+  loss_of(model, own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank)).backward();
+  EXPECT_EQ(net.conv.weight.grad().raw_data(), place);
+  for (const Tensor& grad : gradients_of(net))
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(grad.raw_data()) % 64, 0U);
+}
+
+// In the first step already, the first bucket leaves while the first layer has no gradient yet.
+TEST(DistributedDataParallel, OverlapsFromTheFirstStep) {
+  SmallNet net;
+  DistributedDataParallel model{net, {.bucket_cap_mb = 0.0001, .first_bucket_cap_mb = 0.0001}};
+  std::vector<std::size_t> order;
+  std::vector<bool> first_layer_done;
+  model.register_comm_hook([&](parallel::GradBucket& bucket) {
+    order.push_back(bucket.index());
+    first_layer_done.push_back(net.conv.weight.grad().defined());
+    return bucket.group().all_reduce(bucket.buffer());
+  });
+  loss_of(model, own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank)).backward();
+  ASSERT_GE(order.size(), 3U);
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], i);
+  EXPECT_FALSE(first_layer_done.front());
+  EXPECT_TRUE(first_layer_done.back());
+}
+
+TEST(DistributedDataParallel, CommHookSumsAndTheReducerDivides) {
+  SmallNet net;
+  DistributedDataParallel model{net};
+  const Samples joined = joined_batch(kPerRank, DType::kFloat32);
+  const std::vector<Tensor> wanted = reference_gradients(net, joined);
+  model.register_comm_hook([](parallel::GradBucket& bucket) {
+    const Tensor half = bucket.buffer().to(DType::kFloat16);
+    const Tensor buffer = bucket.buffer();
+    return bucket.group().all_reduce(half).then([buffer, half] { raw::copy(buffer, half); });
+  });
+  for (int step = 0; step < 3; ++step) {
+    net.zero_grad();
+    loss_of(model, own_part(joined, kPerRank)).backward();
+    EXPECT_LE(largest_difference(gradients_of(net), wanted), 2e-3) << step;
+    EXPECT_GT(largest_difference(gradients_of(net), wanted), 0) << "nothing was rounded: was the hook used?";
+  }
+}
+
+TEST(DistributedDataParallel, ModelMayOutliveItsWrapper) {
+  SmallNet net;
+  const Samples part = own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank);
+  {
+    DistributedDataParallel model{net};
+    loss_of(model, part).backward();
+  }
+  net.zero_grad();
+  loss_of(net, part).backward();
+  EXPECT_TRUE(ranks() == 1 || !same_on_all_ranks(gradients_of(net)));
+  DistributedDataParallel again{net};
+  net.zero_grad();
+  loss_of(again, part).backward();
+  EXPECT_TRUE(same_on_all_ranks(gradients_of(net)));
+}
+
+TEST(DistributedDataParallel, FrozenParametersTakeNoPart) {
+  SmallNet net;
+  net.fc1.requires_grad_(false);
+  DistributedDataParallel model{net};
+  loss_of(model, own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank)).backward();
+  EXPECT_FALSE(net.fc1.weight.grad().defined());
+  EXPECT_TRUE(same_on_all_ranks({net.conv.weight.grad(), net.fc2.weight.grad()}));
+}
+
+TEST(DistributedDataParallel, WithoutTrainableParametersIsRefused) {
+  SmallNet net;
+  net.requires_grad_(false);
+  expect_error<ModuleError>([&] { DistributedDataParallel model{net}; }, "no parameter that requires grad");
+}
+
+TEST(DistributedDataParallel, CapsMustBePositive) {
+  SmallNet net;
+  expect_error<ValueError>([&] { DistributedDataParallel model(net, {.bucket_cap_mb = 0}); },
+                           "bucket_cap_mb must be a positive number of MiB, given 0");
+  expect_error<ValueError>([&] { DistributedDataParallel model(net, {.bucket_cap_mb = std::nan("")}); },
+                           "bucket_cap_mb");
+}
+
+}  // namespace
+}  // namespace tutti::testing

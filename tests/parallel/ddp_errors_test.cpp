@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that differ: one error on every rank, in the step that fails, with names.
+#include <gtest/gtest.h>
+
+#include "parallel/nets.hpp"
+#include "support/errors.hpp"
+#include "tutti/nn/containers.hpp"
+
+namespace tutti::testing {
+namespace {
+
+using parallel::DistributedDataParallel;
+
+constexpr int kPerRank = 3;
+
+// Two branches; each rank says which it takes.
+struct Branches : nn::Module<Branches> {
+  nn::Linear left{*this, "left", {.in_features = 36, .out_features = 5}};
+  nn::Linear right{*this, "right", {.in_features = 36, .out_features = 5}};
+  Tensor forward(const Tensor& x, bool use_right) {
+    const Tensor flat = x.flatten(1);
+    return use_right ? left(flat) + right(flat) : left(flat);
+  }
+};
+
+class MissingGradient : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(BucketView, MissingGradient, ::testing::Bool());
+
+TEST_P(MissingGradient, IsNamedOnEveryRankInTheFailingStep) {
+  Branches net;
+  DistributedDataParallel model{net, {.gradient_as_bucket_view = GetParam()}};
+  const Samples part = own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank);
+  const auto step = [&](bool use_right) {
+    cross_entropy(model(part.inputs, use_right), part.targets).backward();
+  };
+  step(true);
+  net.zero_grad();
+  const std::string message = error_of<AutogradError>([&] { step(own_rank() != 1); });
+  EXPECT_TRUE(contains(message, "rank 1: right.weight, right.bias\n"));
+  EXPECT_FALSE(contains(message, "rank 0:"));
+  for (const Tensor& grad : gradients_of(net)) EXPECT_FALSE(grad.defined());
+  // The wrapper goes on working.
+  step(true);
+  EXPECT_TRUE(same_on_all_ranks(gradients_of(net)));
+}
+
+TEST(MissingGradient, UnusedOnEveryRankIsAnErrorToo) {
+  Branches net;
+  DistributedDataParallel model{net};
+  const Samples part = own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank);
+  const std::string message =
+      error_of<AutogradError>([&] { cross_entropy(model(part.inputs, false), part.targets).backward(); });
+  for (int rank = 0; rank < ranks(); ++rank) {
+    EXPECT_TRUE(contains(message, concat("rank ", rank, ": right.weight, right.bias")));
+  }
+}
+
+template <class Net>
+std::string construction_error(Net& net) {
+  return error_of<ModuleError>([&] { DistributedDataParallel model{net}; });
+}
+
+TEST(DifferentModules, WidthIsNamed) {
+  nn::Linear net({.in_features = 4, .out_features = own_rank() == 1 ? 6 : 5});
+  const std::string message = construction_error(net);
+  EXPECT_TRUE(
+      contains(message, "Entry 0 of rank 0: parameter weight float32 [5, 4] requires_grad (2 entries)"));
+  EXPECT_TRUE(contains(message, "of rank 1: parameter weight float32 [6, 4] requires_grad (2 entries)"));
+}
+
+TEST(DifferentModules, ExtraLayerIsNamed) {
+  nn::Sequential net{nn::Linear{{.in_features = 4, .out_features = 5}}};
+  if (own_rank() == 1) net.push_back(nn::Linear{{.in_features = 5, .out_features = 5}});
+  const std::string message = construction_error(net);
+  EXPECT_TRUE(contains(
+      message,
+      "Entry 2 of rank 0: no further entry (2 entries); of rank 1: parameter 1.weight float32 [5, 5]"));
+}
+
+TEST(DifferentModules, FrozenParameterIsNamed) {
+  nn::Linear net({.in_features = 4, .out_features = 5});
+  if (own_rank() == 1) net.bias.requires_grad_(false);
+  EXPECT_TRUE(contains(construction_error(net), "of rank 1: parameter bias float32 [5] frozen"));
+}
+
+TEST(DifferentModules, DTypeIsNamed) {
+  nn::Linear net({.in_features = 4, .out_features = 5});
+  if (own_rank() == 1) net.to(DType::kFloat64);
+  EXPECT_TRUE(contains(construction_error(net), "of rank 1: parameter weight float64 [5, 4]"));
+}
+
+struct Swapped : nn::Module<Swapped> {
+  nn::Linear a, b;
+  explicit Swapped(bool swapped)
+      : a(*this, swapped ? "b" : "a", {.in_features = 3, .out_features = 3}),
+        b(*this, swapped ? "a" : "b", {.in_features = 3, .out_features = 3}) {}
+  Tensor forward(const Tensor& x) { return b(a(x)); }
+};
+TEST(DifferentModules, SwappedNamesOfEqualShapesAreFound) {
+  Swapped net(own_rank() == 1);
+  EXPECT_TRUE(contains(construction_error(net), "of rank 0: parameter a.weight"));
+}
+
+}  // namespace
+}  // namespace tutti::testing
