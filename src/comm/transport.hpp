@@ -50,8 +50,6 @@ class Transport {
   // The buffer must outlive the transfer.
   virtual std::unique_ptr<Transfer> send(const Message& message) = 0;
   virtual std::unique_ptr<Transfer> receive(const Message& message) = 0;
-  // True if the buffer is one that peers read and write in place.
-  virtual bool is_shared(const void* data, std::size_t bytes) const = 0;
 };
 
 }  // namespace tutti::comm

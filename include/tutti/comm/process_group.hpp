@@ -16,6 +16,9 @@
 ///   are
 ///     bit-equal on all ranks and between runs. float16 and bfloat16 are reduced in float32 and rounded once.
 ///   - Autograd does not see these operations.
+///
+/// Ranks of one host communicate in shared memory, ranks of several hosts over MPI, each host's first among themselves where
+/// all hosts have equally many. TUTTI_COMM_BACKEND = shm or mpi, the same on all ranks, chooses otherwise.
 #pragma once
 
 #include <cstdint>

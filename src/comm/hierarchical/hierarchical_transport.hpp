@@ -30,7 +30,6 @@ class HierarchicalTransport final : public Transport {
   void barrier(const Contract& contract) override { network_->barrier(contract); }
   std::unique_ptr<Transfer> send(const Message& message) override { return network_->send(message); }
   std::unique_ptr<Transfer> receive(const Message& message) override { return network_->receive(message); }
-  bool is_shared(const void*, std::size_t) const override { return false; }
 
  private:
   std::unique_ptr<Transport> network_;

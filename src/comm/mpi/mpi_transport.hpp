@@ -30,7 +30,6 @@ class MpiTransport final : public Transport {
   void barrier(const Contract& contract) override { agree(contract); }
   std::unique_ptr<Transfer> send(const Message& message) override;
   std::unique_ptr<Transfer> receive(const Message& message) override;
-  bool is_shared(const void*, std::size_t) const override { return false; }
 
  private:
   class Send;

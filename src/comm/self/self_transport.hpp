@@ -16,7 +16,6 @@ class SelfTransport final : public Transport {
   void barrier(const Contract&) override {}
   std::unique_ptr<Transfer> send(const Message& message) override;
   std::unique_ptr<Transfer> receive(const Message& message) override;
-  bool is_shared(const void*, std::size_t) const override { return true; }
 };
 
 }  // namespace tutti::comm

@@ -93,11 +93,6 @@ std::byte* ShmTransport::stage(int rank, std::uint64_t meeting) const noexcept {
   return segment_.data() + stages_at + index * kStageBytes;
 }
 
-bool ShmTransport::is_shared(const void* data, std::size_t bytes) const {
-  MemoryReference reference;
-  return heap_->find(data, bytes, reference);
-}
-
 // ---- meetings -----------------------------------------------------------------------------------------------------------
 
 void ShmTransport::meet(const Contract& contract) {

@@ -49,7 +49,6 @@ class ShmTransport final : public Transport {
   void barrier(const Contract& contract) override;
   std::unique_ptr<Transfer> send(const Message& message) override;
   std::unique_ptr<Transfer> receive(const Message& message) override;
-  bool is_shared(const void* data, std::size_t bytes) const override;
 
  private:
   struct Slot;
