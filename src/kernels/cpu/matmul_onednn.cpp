@@ -9,6 +9,7 @@
 //   |part|part|  |       from its second use on too, and stays packed until it changes.
 //   +----+----+--+
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "core/parallel_for.hpp"
@@ -47,21 +48,21 @@ struct Thresholds {
 };
 
 Thresholds thresholds_of(std::int32_t dtype) {
-  if (dtype == TUTTI_F32) return {384, 128, 1 << 23};
-  return {1024, 512, 1 << 26};
+  if (dtype == TUTTI_F32) return {512, 128, 1 << 24};
+  return {512, 256, 1 << 26};
 }
 
 Grid grid_of(const MatmulProblem& one) {
   Grid grid{one.m, one.n, 1, 1};
   const Thresholds limit = thresholds_of(one.dtype);
   if (one.m * one.n * one.k > limit.part_work) {
-    std::int64_t columns = limit.part_work / (one.m * one.k);
+    std::int64_t columns = 0;
     if (one.m >= limit.split_rows) {
       grid.rows = limit.part_rows;
-      const std::int64_t row_parts = (one.m + grid.rows - 1) / grid.rows;
-      columns = one.n / std::max<std::int64_t>(1, kLeastParts / row_parts);
+      columns = one.n / std::max<std::int64_t>(1, kLeastParts * grid.rows / one.m);
     }
-    grid.columns = std::min(one.n, round_up(std::max(columns, kLeastColumns), kLeastColumns));
+    columns = std::max({columns, kLeastColumns, limit.part_work / (grid.rows * one.k)});
+    grid.columns = std::min(one.n, round_up(columns, kLeastColumns));
   }
   grid.row_parts = (one.m + grid.rows - 1) / grid.rows;
   grid.column_parts = (one.n + grid.columns - 1) / grid.columns;
@@ -112,6 +113,7 @@ Desc packed_layout(const Part& part) {
   const Desc any({part.k, part.n}, data_type(part.dtype), dnnl::memory::format_tag::any);
   Part plain = part;
   plain.post_ops = {};
+  if (plain.a_row == 1) plain.a_column = part.packed_rows;
   return describe_part(plain, part.packed_rows, any).weights_desc();
 }
 
@@ -158,12 +160,20 @@ struct PackedB {
   std::int64_t part_bytes = 0;
 };
 
-Part column_part(const MatmulProblem& one, const Grid& grid, std::int64_t column_index) {
+// A part whose operands are dense, with b packed.
+Part packed_part(const MatmulProblem& one, const Grid& grid, std::int64_t rows, std::int64_t columns) {
   Part part = part_of(one);
-  part.m = grid.rows;
-  part.n = std::min(grid.columns, one.n - column_index * grid.columns);
+  part.m = rows;
+  part.n = columns;
+  part.a_row = one.a.column == 1 ? one.k : 1;
+  part.a_column = one.a.column == 1 ? 1 : rows;
+  part.out_row = columns;
   part.packed_rows = grid.rows;
   return part;
+}
+
+Part column_part(const MatmulProblem& one, const Grid& grid, std::int64_t column_index) {
+  return packed_part(one, grid, grid.rows, std::min(grid.columns, one.n - column_index * grid.columns));
 }
 
 std::int64_t packed_bytes(const Part& part) {
@@ -177,12 +187,33 @@ void pack_all(const MatmulProblem& one, const Grid& grid, std::int64_t part_byte
   }
 }
 
-void relu_rows(const MatmulProblem& one, const Part& part, char* out) {
-  const bool dense = part.n == one.out.row;
-  const std::int64_t rows = dense ? 1 : part.m, count = dense ? part.m * part.n : part.n;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    relu(out + i * one.out.row * element_size(one.out_dtype), count, one.out_dtype);
+void copy_rows(char* out, std::int64_t out_stride, const char* in, std::int64_t in_stride, std::int64_t rows,
+               std::int64_t bytes) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::memcpy(out + r * out_stride, in + r * in_stride, static_cast<std::size_t>(bytes));
   }
+}
+
+// A matrix without gaps between its rows (or columns): itself, or a copy in this thread's workspace.
+const char* without_gaps(const char* data, std::int64_t rows, std::int64_t columns, std::int64_t& row,
+                         std::int64_t& column, std::int64_t size, Purpose purpose) {
+  const bool by_rows = column == 1;
+  std::int64_t& stride = by_rows ? row : column;
+  const std::int64_t lines = by_rows ? rows : columns, length = by_rows ? columns : rows;
+  if (stride == length || lines == 1) {
+    stride = length;
+    return data;
+  }
+  char* copy = static_cast<char*>(workspace(purpose, static_cast<std::size_t>(lines * length * size)));
+  copy_rows(copy, length * size, data, stride * size, lines, length * size);
+  stride = length;
+  return copy;
+}
+
+// Whether copying strided parts of b, a and the result costs less than oneDNN loses on strides: its brgemm kernels take none, and
+// what runs in their place has, in bf16, half their speed.
+bool are_worth_copies(const Part& part) {
+  return part.m >= (part.dtype == TUTTI_F32 ? 256 : 128) && part.n >= 128 && part.k >= 256;
 }
 
 void run_part(const MatmulProblem& one, const Grid& grid, const PackedB& packed, std::int64_t index) {
@@ -191,29 +222,54 @@ void run_part(const MatmulProblem& one, const Grid& grid, const PackedB& packed,
   Part part = part_of(one);
   part.m = std::min(grid.rows, one.m - row);
   part.n = std::min(grid.columns, one.n - column);
-  const char* b = advance(one.b.data, column * one.b.column, one.dtype);
-  if (packed.data) {
-    part.packed_rows = grid.rows;
-    b = packed.data + column_index * packed.part_bytes;
-  }
+  const std::int64_t size = element_size(one.dtype), out_size = element_size(one.out_dtype);
   const char* a = advance(one.a.data, row * one.a.row, one.dtype);
-  const char* out = advance(one.out.data, row * one.out.row + column, one.out_dtype);
-  if (one.bias) {
-    product(part).run({a, b, out, advance(one.bias, column, one.bias_dtype)});
-  } else {
-    product(part).run({a, b, out});
+  const char* b = advance(one.b.data, column * one.b.column, one.dtype);
+  char* const out = const_cast<char*>(advance(one.out.data, row * one.out.row + column, one.out_dtype));
+  char* target = out;
+  if (packed.data || are_worth_copies(part)) {
+    a = without_gaps(a, part.m, part.k, part.a_row, part.a_column, size, Purpose::kPartLeft);
+    if (packed.data) {
+      part.packed_rows = grid.rows;
+      part.b_row = part.b_column = 0;
+      b = packed.data + column_index * packed.part_bytes;
+    } else {
+      b = without_gaps(b, part.k, part.n, part.b_row, part.b_column, size, Purpose::kPartRight);
+    }
+    if (part.out_row != part.n && part.m > 1) {
+      target = static_cast<char*>(
+          workspace(Purpose::kPartResult, static_cast<std::size_t>(part.m * part.n * out_size)));
+      if (one.accumulate)
+        copy_rows(target, part.n * out_size, out, one.out.row * out_size, part.m, part.n * out_size);
+    }
+    part.out_row = part.n;
   }
-  if (one.epilogue == TUTTI_EPILOGUE_RELU) relu_rows(one, part, const_cast<char*>(out));
+  Executable& executable = product(part);
+  one.bias ? executable.run({a, b, target, advance(one.bias, column, one.bias_dtype)})
+           : executable.run({a, b, target});
+  if (one.epilogue == TUTTI_EPILOGUE_RELU) {
+    for (std::int64_t i = 0; i < part.m; ++i)
+      relu(target + i * part.out_row * out_size, part.n, one.out_dtype);
+  }
+  if (target != out)
+    copy_rows(out, one.out.row * out_size, target, part.n * out_size, part.m, part.n * out_size);
 }
 
 // Whether packing leaves the bits alone: oneDNN's brgemm kernels walk k in order whatever b's layout. Then a
 // weight may be packed from its second use on.
 bool packing_keeps_bits(const MatmulProblem& one, const Grid& grid) {
   const SerialScope serial;
-  Part part = column_part(one, grid, 0);
-  if (!product(part).is_brgemm()) return false;
-  part.packed_rows = 0;
-  return product(part).is_brgemm();
+  const Part packed = column_part(one, grid, 0);
+  Part plain = packed;
+  plain.packed_rows = 0;
+  if (are_worth_copies(plain)) {
+    (one.b.column == 1 ? plain.b_row : plain.b_column) = one.b.column == 1 ? plain.n : plain.k;
+  } else {
+    plain.a_row = one.a.row;
+    plain.a_column = one.a.column;
+    plain.out_row = one.out.row;
+  }
+  return product(packed).is_brgemm() && product(plain).is_brgemm();
 }
 
 // b packed for this call, or kept with its weight; no data if it is used as it is.

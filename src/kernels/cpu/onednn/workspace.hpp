@@ -35,6 +35,9 @@ enum class Purpose {
   kBias,
   kPacked,
   kPartials,
+  kPartLeft,
+  kPartRight,
+  kPartResult,
   kGemm,
   kColumns,
   kCount
