@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -27,9 +28,9 @@ constexpr std::int64_t kNoRecord = std::numeric_limits<std::int64_t>::max();
 
 // What ranks tell each other to agree on one axis of time.
 struct Clock {
-  std::int64_t now_ns;    // read at the end of one barrier
-  std::int64_t first_ns;  // begin of the earliest record
-  char host[40];          // two processes with the same one share their clock
+  std::int64_t now_ns;        // read at the end of one barrier
+  std::int64_t first_ns;      // begin of the earliest record
+  std::array<char, 40> host;  // two processes with the same one share their clock
 };
 
 Clock read_clock(const std::vector<trace::ThreadRecords>& threads) {
@@ -38,7 +39,7 @@ Clock read_clock(const std::vector<trace::ThreadRecords>& threads) {
     for (const trace::Record& record : thread.records)
       clock.first_ns = std::min(clock.first_ns, record.begin_ns);
   }
-  std::ifstream("/proc/sys/kernel/random/boot_id").read(clock.host, sizeof clock.host - 1);
+  std::ifstream("/proc/sys/kernel/random/boot_id").read(clock.host.data(), clock.host.size());
   return clock;
 }
 
@@ -50,7 +51,7 @@ std::int64_t agree_on_zero(comm::ProcessGroup& group, const Clock& mine) {
   std::vector<Clock> clocks(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) std::memcpy(&clocks[i], all[i].data(), sizeof(Clock));
   const auto offset = [&](const Clock& clock) {
-    const bool same_host = std::strcmp(clock.host, clocks[0].host) == 0;
+    const bool same_host = clock.host == clocks[0].host;
     return same_host ? 0 : clock.now_ns - clocks[0].now_ns;
   };
   std::int64_t zero = kNoRecord;
