@@ -16,7 +16,7 @@ using testing::expect_error;
 struct Inner : nn::Module<Inner> {
   using Module::Module;
   nn::Linear fc{*this, "fc", {.in_features = 3, .out_features = 2}};
-  nn::Buffer scale{*this, "scale", full({2}, 2.0)};
+  nn::Buffer scale{*this, "scale", full(Dims::filled(1, 2), 2.0)};
   nn::Buffer scratch{*this, "scratch", zeros({1}), /*persistent=*/false};
   Tensor forward(const Tensor& x) { return fc(x) * scale; }
 };
