@@ -30,11 +30,16 @@ Generator sample_generator(std::uint64_t seed, std::uint64_t epoch, std::uint64_
 
 namespace detail {
 
-BatchBuilder::BatchBuilder(const BatchRequest& request) : request_(request), random_(default_generator()) {
+BatchBuilder::BatchBuilder(const BatchRequest& request, BatchPool* pool)
+    : request_(request), pool_(pool), random_(default_generator()) {
   const auto count = static_cast<std::int64_t>(request.indices.size());
-  batch_.indices = empty({count}, DType::kInt64);
-  batch_.mask = empty({count}, DType::kBool);
-  batch_.weights = empty({count});
+  if (pool != nullptr) batch_ = pool->borrow(count);
+  if (!batch_.indices.defined()) {
+    is_new_ = true;
+    batch_.indices = empty({count}, DType::kInt64);
+    batch_.mask = empty({count}, DType::kBool);
+    batch_.weights = empty({count});
+  }
   weights_ = batch_.weights.data<float>();
   std::copy(request.indices.begin(), request.indices.end(), batch_.indices.data<std::int64_t>());
   bool* mask = batch_.mask.data<bool>();
@@ -59,8 +64,10 @@ void BatchBuilder::finish_row() {
 }
 
 Batch BatchBuilder::finish() {
+  if (batch_.targets.defined() && !targets_.tensor.defined()) is_new_ = true;
   batch_.inputs = std::move(inputs_.tensor);
   batch_.targets = std::move(targets_.tensor);
+  if (is_new_ && pool_ != nullptr) pool_->keep(batch_);
   return std::move(batch_);
 }
 
@@ -79,7 +86,14 @@ void BatchBuilder::declare(Field& field, DType dtype, const Dims& sizes) {
               ", those before it in its batch did not");
   Dims all = sizes;
   all.insert(0, static_cast<std::int64_t>(request_.indices.size()));
-  field.tensor = empty(all, dtype);
+  Tensor& borrowed = &field == &inputs_ ? batch_.inputs : batch_.targets;
+  if (borrowed.defined() && borrowed.dtype() == dtype && borrowed.sizes() == all) {
+    field.tensor = borrowed;
+    raw::bump_version(field.tensor);
+  } else {
+    field.tensor = empty(all, dtype);
+    is_new_ = true;
+  }
   field.dtype = dtype;
   field.sizes = sizes;
   field.row_numel = sizes.product();

@@ -227,6 +227,10 @@ std::size_t LoaderEngine::slot_count(const DataLoaderOptions& options) {
   return static_cast<std::size_t>(options.num_workers) * static_cast<std::size_t>(options.prefetch_factor);
 }
 
+std::size_t LoaderEngine::batches_at_once(const DataLoaderOptions& options) {
+  return options.num_workers > 0 ? slot_count(options) + 1 : 1;
+}
+
 void LoaderEngine::start_pass() {
   LoaderState& state = *state_;
   const WaitScope waiting(state.wait_ns);

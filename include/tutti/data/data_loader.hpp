@@ -70,7 +70,10 @@ class TUTTI_API LoaderEngine {
   LoaderEngine(const LoaderEngine&) = delete;
   LoaderEngine& operator=(const LoaderEngine&) = delete;
 
+  /// Batches that may wait for the consumer.
   static std::size_t slot_count(const DataLoaderOptions& options);
+  /// Batches that exist at once if the consumer keeps none but the current one.
+  static std::size_t batches_at_once(const DataLoaderOptions& options);
 
   void start_pass();
   /// Waits for the next batch and says in which slot it is; false at the end of the pass. What its loading threw is thrown
@@ -95,14 +98,17 @@ class DatasetSource final : public BatchSource {
  public:
   using Batch = typename D::Batch;
 
-  DatasetSource(D dataset, std::size_t slots, Device device)
-      : dataset_(std::move(dataset)), device_(device), batches_(slots) {}
+  DatasetSource(D dataset, const DataLoaderOptions& options)
+      : dataset_(std::move(dataset)),
+        device_(options.device),
+        pool_(LoaderEngine::batches_at_once(options), options.batch_size),
+        batches_(LoaderEngine::slot_count(options)) {}
 
   void load(std::size_t slot, const BatchRequest& request) override {
     if constexpr (MakesBatches<D>) {
       batches_[slot] = make_batch(dataset_, request);
     } else {
-      batches_[slot] = read_batch(dataset_, request);
+      batches_[slot] = read_batch(dataset_, request, &pool_);
     }
   }
   void discard(std::size_t slot) noexcept override { batches_[slot] = Batch(); }
@@ -119,6 +125,7 @@ class DatasetSource final : public BatchSource {
  private:
   D dataset_;
   Device device_;
+  BatchPool pool_;
   std::vector<Batch> batches_;
 };
 
@@ -148,8 +155,7 @@ class DataLoader {
 
   /// Takes over the dataset. ValueError naming the option if one is outside its domain. Workers start with the first pass.
   explicit DataLoader(D dataset, const DataLoaderOptions& options = {})
-      : source_(std::make_unique<detail::DatasetSource<D>>(
-            std::move(dataset), detail::LoaderEngine::slot_count(options), options.device)),
+      : source_(std::make_unique<detail::DatasetSource<D>>(std::move(dataset), options)),
         engine_(std::make_unique<detail::LoaderEngine>(*source_,
                                                        static_cast<std::size_t>(source_->dataset().size()),
                                                        detail::short_type_name(typeid(D)), options)) {}

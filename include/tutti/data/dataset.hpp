@@ -64,10 +64,10 @@ typename D::Batch make_batch(const D& dataset, const BatchRequest& request) {
   }
 }
 
-/// Makes the samples of a request into a batch.
+/// Makes the samples of a request into a batch, in memory of the pool if there is one.
 template <class D>
-Batch read_batch(const D& dataset, const BatchRequest& request) {
-  BatchBuilder builder(request);
+Batch read_batch(const D& dataset, const BatchRequest& request, BatchPool* pool = nullptr) {
+  BatchBuilder builder(request, pool);
   Row row(builder);
   for (std::size_t i = 0; i < request.indices.size(); ++i) {
     builder.start_row(i);

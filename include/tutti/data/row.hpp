@@ -5,8 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
-#include <string_view>
+#include <vector>
 
 #include "tutti/core/dtype.hpp"
 #include "tutti/core/export.hpp"
@@ -45,6 +46,25 @@ class RandomScope {
   Generator previous_;
 };
 
+/// Tensors of batches that go round between a loader and its consumer, so that a warm loader asks no allocator. A batch is
+/// used again once nobody but the pool has handles to it or views of it. Thread-safe.
+class TUTTI_API BatchPool {
+ public:
+  /// For batches of `rows` rows.
+  BatchPool(std::size_t capacity, std::int64_t rows);
+  /// A batch that nobody uses, or an empty one.
+  Batch borrow(std::int64_t rows);
+  /// Takes a batch into the pool; the first one brings the pool to its capacity.
+  void keep(const Batch& batch);
+
+ private:
+  std::size_t capacity_;
+  std::int64_t rows_;
+  std::mutex mutex_;
+  std::vector<Batch> batches_;
+  std::size_t next_ = 0;  // the one that is replaced next
+};
+
 /// One tensor of a batch that is being made; its first row decides on dtype and sizes.
 struct Field {
   std::byte* data = nullptr;
@@ -59,7 +79,8 @@ struct Field {
 /// Makes one batch. Not thread-safe.
 class TUTTI_API BatchBuilder {
  public:
-  explicit BatchBuilder(const BatchRequest& request);
+  /// `pool` may be null.
+  BatchBuilder(const BatchRequest& request, BatchPool* pool);
   BatchBuilder(const BatchBuilder&) = delete;
   BatchBuilder& operator=(const BatchBuilder&) = delete;
 
@@ -92,10 +113,12 @@ class TUTTI_API BatchBuilder {
   const char* name_of(const Field& field) const noexcept;
 
   BatchRequest request_;
+  BatchPool* pool_;
+  bool is_new_ = false;  // the pool doesn't know this batch
   std::size_t row_ = 0;
   Field inputs_;
   Field targets_;
-  Batch batch_;
+  Batch batch_;  // until a row declares them, inputs and targets are those of a borrowed batch
   float* weights_ = nullptr;
   RandomScope random_;  // rows change the generator inside it
 };
