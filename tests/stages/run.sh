@@ -26,7 +26,7 @@ build_and_test() {
 case "$stage" in
   # The second compiler has its own warnings. It builds no fast CPU kernels (its vectoriser doesn't know libm's vector functions), so its
   # build is compiled and not released.
-  clang) build_and_test ci build/clang -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ ;;
+  clang) build_and_test ci build/clang -DTUTTI_WERROR=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ ;;
   asan) build_and_test asan build/asan -- -L '^(unit|mpi)$' -LE '^slow$' ;;
   tsan) build_and_test tsan build/tsan -- -L '^tsan$' ;;
   onednn3)
