@@ -68,25 +68,33 @@ struct Mean : Function<Mean> {
   }
 };
 
-// y = greatest of all.  dx = g / k at the k places that equal y.
-struct MaxAll : Function<MaxAll> {
-  static Tensor forward(Context& ctx, const Tensor& x) {
-    TUTTI_CHECK(x.numel() > 0, ShapeError, "max: an empty tensor of shape ", x.sizes(),
-                " has no greatest element");
-    Tensor y = dispatch::reduce("max", TUTTI_AMAX, x, raw::dim_mask({}, x.dim(), "max"), false, x.dtype());
+// y = greatest over dims.  dx = g / k at the k places that equal y.
+struct Amax : Function<Amax> {
+  using State = ReducedFrom;
+  static Tensor forward(Context& ctx, const Tensor& x, const char* name, const Dims& dims, bool keepdim) {
+    const std::uint32_t mask = raw::dim_mask(dims, x.dim(), name);
+    for (int d = 0; d < x.dim(); ++d) {
+      const bool nothing = (mask >> d & 1U) != 0 && x.sizes()[d] == 0;
+      TUTTI_CHECK(!nothing, ShapeError, name, ": dim ", d, " of shape ", x.sizes(),
+                  " is empty and has no greatest element");
+    }
+    Tensor y = dispatch::reduce(name, TUTTI_AMAX, x, mask, keepdim, x.dtype());
+    ctx.state() = {ops::InputMeta(x), mask, keepdim};
     ctx.save(x, y);
     return y;
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    const State& from = ctx.state();
+    const Dims& sizes = from.input.sizes;
     const Tensor x = ctx.saved(0);
-    const Tensor y = ctx.saved(1);
+    const Tensor y = expand_back(ctx.saved(1), sizes, from.mask, from.keepdim);
     const Tensor greatest =
-        dispatch::pointwise({dispatch::kFunctor<functors::Equal>, "max", x.dtype(), DType::kBool}, {&x, &y});
-    const Tensor mask = raw::to_dtype(greatest, grad_y.dtype());
-    const Tensor count =
-        dispatch::reduce("max", TUTTI_SUM, mask, raw::dim_mask({}, x.dim(), "max"), false, mask.dtype());
-    const Tensor share = dispatch::binary<functors::Div>("max", grad_y.dtype(), grad_y, count);
-    return dispatch::binary<functors::Mul>("max", grad_y.dtype(), mask, share);
+        dispatch::pointwise({dispatch::kFunctor<functors::Equal>, "amax", x.dtype(), DType::kBool}, {&x, &y});
+    const Tensor ones = raw::to_dtype(greatest, grad_y.dtype());
+    const Tensor count = dispatch::reduce("amax", TUTTI_SUM, ones, from.mask, from.keepdim, ones.dtype());
+    const Tensor share = dispatch::binary<functors::Div>("amax", grad_y.dtype(), grad_y, count);
+    return dispatch::binary<functors::Mul>("amax", grad_y.dtype(), ones,
+                                           expand_back(share, sizes, from.mask, from.keepdim));
   }
 };
 
@@ -160,7 +168,8 @@ struct MaxDim : Function<MaxDim> {
 
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) { return Sum::apply(x, dims, keepdim); }
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) { return Mean::apply(x, dims, keepdim); }
-Tensor max(const Tensor& x) { return MaxAll::apply(x); }
+Tensor amax(const Tensor& x, const Dims& dims, bool keepdim) { return Amax::apply(x, "amax", dims, keepdim); }
+Tensor max(const Tensor& x) { return Amax::apply(x, "max", Dims{}, false); }
 std::pair<Tensor, Tensor> max(const Tensor& x, int dim, bool keepdim) {
   return MaxDim::apply(x, dim, keepdim);
 }

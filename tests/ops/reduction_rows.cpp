@@ -12,7 +12,8 @@ namespace {
 using In = std::span<const Tensor>;
 using Arrays = std::span<const Array>;
 
-const std::vector<std::vector<Input>> kNonEmpty = {{{{}}}, {{{1}}}, {{{7}}}, {{{3, 5}}}, {{{2, 3, 17}}}, {{{129}}}};
+const std::vector<std::vector<Input>> kNonEmpty = {{{{}}},     {{{1}}},        {{{7}}},
+                                                   {{{3, 5}}}, {{{2, 3, 17}}}, {{{129}}}};
 const std::vector<std::vector<Input>> kThreeDims = {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{1, 33, 2}}}};
 
 double plus(double a, double b) { return a + b; }
@@ -44,45 +45,138 @@ Array arg_max(const Array& x, std::size_t dim, bool keepdim) {
 std::vector<OpRow> reduction_rows() {
   const double lowest = -std::numeric_limits<double>::infinity();
   std::vector<OpRow> rows;
-  rows.push_back({"sum", [](In in) { return sum(in[0]); }, [](Arrays in) { return fold(in[0], ~0U, false, 0, plus); },
-                  unary_cases(), Takes::kNumeric, true, 4e-6, {{{300, 1001}}}});
-  rows.push_back({"sum-dims", [](In in) { return sum(in[0], {0, 2}); },
+  rows.push_back({"sum",
+                  [](In in) { return sum(in[0]); },
+                  [](Arrays in) { return fold(in[0], ~0U, false, 0, plus); },
+                  unary_cases(),
+                  Takes::kNumeric,
+                  true,
+                  4e-6,
+                  {{{300, 1001}}}});
+  rows.push_back({"sum-dims",
+                  [](In in) {
+                    return sum(in[0], {0, 2});
+                  },
                   [](Arrays in) { return fold(in[0], 0b101U, false, 0, plus); },
-                  {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{0, 3, 2}}}, {{{2, 0, 2}}}}, Takes::kNumeric, true, 4e-6, {{{40, 30, 257}}}});
-  rows.push_back({"sum-first", [](In in) { return sum(in[0], {0}); }, [](Arrays in) { return fold(in[0], 1U, false, 0, plus); },
-                  kThreeDims, Takes::kFloating, true, 4e-6, {{{300, 1001}}}});
-  rows.push_back({"sum-last-keepdim", [](In in) { return sum(in[0], {-1}, true); },
-                  [](Arrays in) { return fold(in[0], 1U << (in[0].sizes.size() - 1), true, 0, plus); }, kThreeDims,
-                  Takes::kFloating, true, 4e-6, {{{300, 1001}}}});
-  rows.push_back({"mean", [](In in) { return mean(in[0]); },
-                  [](Arrays in) {
-                    return divide(fold(in[0], ~0U, false, 0, plus), static_cast<double>(in[0].numel()));
+                  {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{0, 3, 2}}}, {{{2, 0, 2}}}},
+                  Takes::kNumeric,
+                  true,
+                  4e-6,
+                  {{{40, 30, 257}}}});
+  rows.push_back({"sum-first",
+                  [](In in) { return sum(in[0], {0}); },
+                  [](Arrays in) { return fold(in[0], 1U, false, 0, plus); },
+                  kThreeDims,
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {{{300, 1001}}}});
+  rows.push_back({"sum-last-keepdim",
+                  [](In in) { return sum(in[0], {-1}, true); },
+                  [](Arrays in) { return fold(in[0], 1U << (in[0].sizes.size() - 1), true, 0, plus); },
+                  kThreeDims,
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {{{300, 1001}}}});
+  rows.push_back(
+      {"mean",
+       [](In in) { return mean(in[0]); },
+       [](Arrays in) { return divide(fold(in[0], ~0U, false, 0, plus), static_cast<double>(in[0].numel())); },
+       kNonEmpty,
+       Takes::kFloating,
+       true,
+       4e-6,
+       {{{300, 1001}}}});
+  rows.push_back({"mean-dims",
+                  [](In in) {
+                    return mean(in[0], {1, 2}, true);
                   },
-                  kNonEmpty, Takes::kFloating, true, 4e-6, {{{300, 1001}}}});
-  rows.push_back({"mean-dims", [](In in) { return mean(in[0], {1, 2}, true); },
                   [](Arrays in) {
-                    return divide(fold(in[0], 0b110U, true, 0, plus), static_cast<double>(in[0].sizes[1] * in[0].sizes[2]));
+                    return divide(fold(in[0], 0b110U, true, 0, plus),
+                                  static_cast<double>(in[0].sizes[1] * in[0].sizes[2]));
                   },
-                  kThreeDims, Takes::kFloating, true, 4e-6, {{{40, 30, 257}}}});
-  rows.push_back({"max", [](In in) { return max(in[0]); },
-                  [lowest](Arrays in) { return fold(in[0], ~0U, false, lowest, greater); }, kNonEmpty, Takes::kNumeric, true,
-                  0, {{{300, 1001}}}});
-  rows.push_back({"max-dim", [](In in) { return max(in[0], 1).first; },
-                  [lowest](Arrays in) { return fold(in[0], 0b10U, false, lowest, greater); }, kThreeDims, Takes::kNumeric, true,
-                  0, {{{40, 30, 257}}}});
-  rows.push_back({"max-dim-keepdim", [](In in) { return max(in[0], -1, true).first; },
-                  [lowest](Arrays in) { return fold(in[0], 0b100U, true, lowest, greater); }, kThreeDims, Takes::kNumeric, true,
-                  0, {{{40, 30, 257}}}});
-  rows.push_back({"max-dim-indices", [](In in) { return max(in[0], 1).second; },
-                  [](Arrays in) { return arg_max(in[0], 1, false); }, kThreeDims, Takes::kNumeric, false, 0, {}});
-  rows.push_back({"argmax", [](In in) { return argmax(in[0]); },
+                  kThreeDims,
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {{{40, 30, 257}}}});
+  rows.push_back({"max",
+                  [](In in) { return max(in[0]); },
+                  [lowest](Arrays in) { return fold(in[0], ~0U, false, lowest, greater); },
+                  kNonEmpty,
+                  Takes::kNumeric,
+                  true,
+                  0,
+                  {{{300, 1001}}}});
+  rows.push_back({"amax",
+                  [](In in) { return amax(in[0]); },
+                  [lowest](Arrays in) { return fold(in[0], ~0U, false, lowest, greater); },
+                  kNonEmpty,
+                  Takes::kNumeric,
+                  true,
+                  0,
+                  {{{300, 1001}}}});
+  rows.push_back({"amax-dims",
+                  [](In in) {
+                    return amax(in[0], {0, 2});
+                  },
+                  [lowest](Arrays in) { return fold(in[0], 0b101U, false, lowest, greater); },
+                  {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{2, 0, 2}}}},
+                  Takes::kNumeric,
+                  true,
+                  0,
+                  {{{40, 30, 257}}}});
+  rows.push_back({"amax-first-keepdim",
+                  [](In in) { return amax(in[0], {0}, true); },
+                  [lowest](Arrays in) { return fold(in[0], 1U, true, lowest, greater); },
+                  kThreeDims,
+                  Takes::kNumeric,
+                  true,
+                  0,
+                  {{{300, 1001}}}});
+  rows.push_back({"max-dim",
+                  [](In in) { return max(in[0], 1).first; },
+                  [lowest](Arrays in) { return fold(in[0], 0b10U, false, lowest, greater); },
+                  kThreeDims,
+                  Takes::kNumeric,
+                  true,
+                  0,
+                  {{{40, 30, 257}}}});
+  rows.push_back({"max-dim-keepdim",
+                  [](In in) { return max(in[0], -1, true).first; },
+                  [lowest](Arrays in) { return fold(in[0], 0b100U, true, lowest, greater); },
+                  kThreeDims,
+                  Takes::kNumeric,
+                  true,
+                  0,
+                  {{{40, 30, 257}}}});
+  rows.push_back({"max-dim-indices",
+                  [](In in) { return max(in[0], 1).second; },
+                  [](Arrays in) { return arg_max(in[0], 1, false); },
+                  kThreeDims,
+                  Takes::kNumeric,
+                  false,
+                  0,
+                  {}});
+  rows.push_back({"argmax",
+                  [](In in) { return argmax(in[0]); },
                   [](Arrays in) {
                     const Array flat{{in[0].numel()}, in[0].values};
                     return arg_max(flat, 0, false);
                   },
-                  kNonEmpty, Takes::kNumeric, false, 0, {{{300, 1001}}}});
-  rows.push_back({"argmax-dim", [](In in) { return argmax(in[0], -2, true); },
-                  [](Arrays in) { return arg_max(in[0], in[0].sizes.size() - 2, true); }, kThreeDims, Takes::kNumeric, false, 0,
+                  kNonEmpty,
+                  Takes::kNumeric,
+                  false,
+                  0,
+                  {{{300, 1001}}}});
+  rows.push_back({"argmax-dim",
+                  [](In in) { return argmax(in[0], -2, true); },
+                  [](Arrays in) { return arg_max(in[0], in[0].sizes.size() - 2, true); },
+                  kThreeDims,
+                  Takes::kNumeric,
+                  false,
+                  0,
                   {{{40, 30, 257}}}});
   return rows;
 }

@@ -15,6 +15,8 @@ namespace tutti {
 TUTTI_API Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// Floating dtypes only (DTypeError otherwise). The mean of nothing is NaN.
 TUTTI_API Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+/// Greatest element over dims; NaN wins; ties share the gradient equally, as in PyTorch. ShapeError if one of the dims is empty.
+TUTTI_API Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// Greatest element; NaN wins; ties share the gradient equally, as in PyTorch. ShapeError for an empty tensor.
 TUTTI_API Tensor max(const Tensor& x);
 /// Greatest element along dim and where it stands: (values, int64 indices); the first of equal ones.
