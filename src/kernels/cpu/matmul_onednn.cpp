@@ -25,7 +25,7 @@ namespace {
 
 using namespace onednn;
 
-constexpr std::int64_t kLeastColumns = 64;
+constexpr std::int64_t kLeastColumns = 128;
 constexpr std::int64_t kLeastParts = 8;
 constexpr std::int64_t kBatchWork = 1 << 18;     // the same, for whole matrices of a batch
 constexpr std::int64_t kPackElements = 1 << 14;  // below, oneDNN re-packs b faster than a call of ours could
@@ -48,7 +48,7 @@ struct Thresholds {
 };
 
 Thresholds thresholds_of(std::int32_t dtype) {
-  if (dtype == TUTTI_F32) return {512, 128, 1 << 24};
+  if (dtype == TUTTI_F32) return {384, 128, 1 << 24};
   return {512, 256, 1 << 26};
 }
 
@@ -108,8 +108,10 @@ dnnl::matmul::primitive_desc describe_part(const Part& part, std::int64_t m, con
   return matmul_desc(a, b, &bias, out, part.post_ops);
 }
 
-// b's layout for parts of packed_rows rows; smaller last parts use the same.
+// b's layout for parts of packed_rows rows; smaller last parts use the same. Asked for one thread, wherever it is called from:
+// what oneDNN prefers depends on the number of threads.
 Desc packed_layout(const Part& part) {
+  const SerialScope serial;
   const Desc any({part.k, part.n}, data_type(part.dtype), dnnl::memory::format_tag::any);
   Part plain = part;
   plain.post_ops = {};
