@@ -142,7 +142,10 @@ ProgressMeter::ProgressMeter(const ProgressOptions& options) : state_(std::make_
   state_->style = choose_style(options, world->rank());
 }
 
-ProgressMeter::~ProgressMeter() { state_->close_line(); }
+ProgressMeter::ProgressMeter(ProgressMeter&&) noexcept = default;
+ProgressMeter::~ProgressMeter() {
+  if (state_ != nullptr) state_->close_line();
+}
 
 void ProgressMeter::start_pass() {
   state_->close_line();  // of a pass that was left early

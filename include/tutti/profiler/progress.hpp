@@ -48,8 +48,8 @@ class TUTTI_API ProgressMeter {
  public:
   explicit ProgressMeter(const ProgressOptions& options);
   ~ProgressMeter();
-  ProgressMeter(const ProgressMeter&) = delete;
-  ProgressMeter& operator=(const ProgressMeter&) = delete;
+  ProgressMeter(ProgressMeter&&) noexcept;
+  ProgressMeter& operator=(ProgressMeter&&) = delete;
 
   void start_pass();
   void pass_started(std::uint64_t epoch, std::int64_t steps);
@@ -67,7 +67,7 @@ class TUTTI_API ProgressMeter {
 
 }  // namespace detail
 
-/// What progress returns: goes through its loader's batches, pass after pass.
+/// What progress returns: goes through its loader's batches, pass after pass. May be moved between passes.
 template <class D>
 class Progress {
  public:
