@@ -74,17 +74,18 @@ double rounding_of_products(const Case& c) {
 void expect_product(const Case& c, const Product& p, const std::vector<double>& before) {
   const std::int64_t count = c.m * c.n;
   const double result_rounding = tutti::test::unit_roundoff(p.out.view().dtype);
+  const std::vector<double> a = p.a.values(), b = p.b.values(), bias = p.bias.values();
   for (std::int64_t i = 0; i < p.out.numel(); ++i) {
     const std::int64_t matrix = i / count, row = i % count / c.n, column = i % c.n;
     double sum = 0, magnitude = 0;
     for (std::int64_t x = 0; x < c.k; ++x) {
-      const double term =
-          p.a.get((matrix * c.m + row) * c.k + x) * p.b.get((matrix * c.k + x) * c.n + column);
+      const double term = a[static_cast<std::size_t>((matrix * c.m + row) * c.k + x)] *
+                          b[static_cast<std::size_t>((matrix * c.k + x) * c.n + column)];
       sum += term;
       magnitude += std::abs(term);
     }
-    if (c.bias) sum += p.bias.get(column);
-    if (c.bias) magnitude += std::abs(p.bias.get(column));
+    if (c.bias) sum += bias[static_cast<std::size_t>(column)];
+    if (c.bias) magnitude += std::abs(bias[static_cast<std::size_t>(column)]);
     double expected = apply_epilogue(sum, c.epilogue);
     if (c.beta != 0.0) expected += before[static_cast<std::size_t>(i)];
     const double roundings = c.precision != 0 ? 2.0 : 2.0 + std::sqrt(static_cast<double>(c.k));
