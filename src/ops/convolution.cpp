@@ -126,6 +126,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   TUTTI_CHECK(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), DTypeError,
               "conv2d: x, weight and bias must have one dtype, given ", x.dtype(), " and ", weight.dtype(),
               bias.defined() ? concat(" and ", bias.dtype()) : std::string());
+  TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "conv2d: wanted a floating dtype, given ", x.dtype());
   TUTTI_CHECK(x.device() == weight.device(), DeviceError, "conv2d: x is on ", x.device(), ", weight on ",
               weight.device());
   TUTTI_CHECK(options.groups > 0 && weight.size(0) % options.groups == 0 &&

@@ -2,6 +2,7 @@
 #include "ops/dispatch.hpp"
 
 #include "backend/registry.hpp"
+#include "tensor/layout.hpp"
 
 namespace tutti::dispatch {
 
@@ -97,6 +98,14 @@ Dims broadcast_sizes(const Operands& operands) {
   return sizes;
 }
 
+// True if a handle is the only one that sees its memory, of which nothing is left over for a small result to keep alive.
+bool reusable(const Tensor& tensor, DType dtype) {
+  const detail::TensorImpl& impl = *tensor.impl();
+  return impl.dtype == dtype && impl.references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->bytes <= 2 * static_cast<std::size_t>(impl.numel) * size_of(dtype) + 64;
+}
+
 // Layout of the result: that of the first input which is dense and has the result's shape.
 Tensor allocate_result(const Operands& operands, const Dims& sizes, DType dtype, Device device) {
   for (int i = 0; i < operands.count; ++i) {
@@ -136,6 +145,27 @@ void run(const Pointwise& call, const Operands& operands, const Tensor& out, boo
     backend::throw_status(backend, status, call.name);
 }
 
+// The loops read and write element by element, so an operand may be `out` itself but not share memory with it otherwise: the dense
+// ones do overlap, of interleaved views a copy is read.
+void separate_operands(const Pointwise& call, const Tensor& out, Operands& operands) {
+  TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()),
+              ShapeError, call.name, ": elements of the tensor written in place share memory (shape ",
+              out.sizes(), ", strides ", out.strides(), ", an expanded view?); clone() it first");
+  for (std::size_t i = 0; i < static_cast<std::size_t>(operands.count); ++i) {
+    const Tensor* tensor = operands.tensors[i];
+    if (tensor == nullptr || tensor->is_same(out) || raw::memory_is_disjoint(out, *tensor)) continue;
+    if (tensor->raw_data() == out.raw_data() && tensor->sizes() == out.sizes() &&
+        tensor->strides() == out.strides())
+      continue;
+    TUTTI_CHECK(!raw::is_dense(out) || !raw::is_dense(*tensor), ShapeError, call.name,
+                ": the tensor written in place and an operand overlap in memory (shapes ", out.sizes(),
+                " and ", tensor->sizes(), " at offsets ", out.storage_offset(), " and ",
+                tensor->storage_offset(), "); clone() the operand first");
+    operands.converted[i] = raw::clone(*tensor);
+    operands.tensors[i] = &operands.converted[i];
+  }
+}
+
 }  // namespace
 
 Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inputs) {
@@ -153,6 +183,19 @@ Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inp
   return out;
 }
 
+Tensor pointwise_reusing(const Tensor& spent, const Pointwise& call,
+                         std::initializer_list<const Tensor*> inputs) {
+  if (!reusable(spent, call.result)) return pointwise(call, inputs);
+  const Device device = common_device(call.name, inputs);
+  Operands operands;
+  prepare(operands, call, device, inputs);
+  const bool flat = all_flat(operands, spent) && spent.impl()->is_contiguous;
+  if (!flat && (!(broadcast_sizes(operands) == spent.sizes()) || !raw::is_dense(spent)))
+    return pointwise(call, inputs);
+  run(call, operands, spent, flat);
+  return spent;
+}
+
 void pointwise_into(const Tensor& out, const Pointwise& call, std::initializer_list<const Tensor*> inputs) {
   const Device device = common_device(call.name, inputs);
   TUTTI_CHECK(out.device() == device, DeviceError, call.name, ": the result is on ", out.device(),
@@ -164,6 +207,7 @@ void pointwise_into(const Tensor& out, const Pointwise& call, std::initializer_l
               ": the result of shape ", sizes, " does not fit into a tensor of shape ", out.sizes());
   TUTTI_CHECK(out.dtype() == call.result, DTypeError, call.name, ": the result is ", call.result,
               ", the tensor written in place is ", out.dtype());
+  separate_operands(call, out, operands);
   run(call, operands, out, out.impl()->is_contiguous && all_flat(operands, out));
 }
 

@@ -45,10 +45,10 @@ struct AddInPlace : Function<AddInPlace> {
     ops::InputMeta b;
     double alpha = 1;
   };
-  static Tensor forward(Context& ctx, const Tensor& self, const Tensor& b, double alpha) {
+  static Tensor forward(Context& ctx, const Tensor& self, const Tensor& b, double alpha, const char* name) {
     ctx.mark_dirty(0);
     if (ctx.recording()) ctx.state() = {ops::InputMeta(b), alpha};
-    write(self, call_of<functors::AddScaled>("add", result_type(self, b), alpha), {&self, &b});
+    write(self, call_of<functors::AddScaled>(name, result_type(self, b), alpha), {&self, &b});
     return self;
   }
   static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
@@ -197,14 +197,17 @@ struct CopyInPlace : Function<CopyInPlace> {
 }  // namespace
 
 Tensor& Tensor::add_(const Tensor& other, double alpha) {
-  AddInPlace::apply(*this, other, alpha);
+  AddInPlace::apply(*this, other, alpha, "add");
   return *this;
 }
 Tensor& Tensor::add_(Scalar other) {
   AddScalarInPlace::apply(*this, other);
   return *this;
 }
-Tensor& Tensor::sub_(const Tensor& other) { return add_(other, -1); }
+Tensor& Tensor::sub_(const Tensor& other) {
+  AddInPlace::apply(*this, other, -1.0, "sub");
+  return *this;
+}
 Tensor& Tensor::mul_(const Tensor& other) {
   MulInPlace::apply(*this, other);
   return *this;

@@ -40,11 +40,6 @@ void fill_view_broadcast(tutti_view& view, const Tensor& tensor, const Dims& siz
   }
 }
 
-namespace {
-
-tutti_stream stream_on(const Tensor& tensor) { return current_stream(tensor.device()).handle(); }
-
-// True if no element of `in`, as it is or broadcast, lies in bytes that `out` touches.
 bool memory_is_disjoint(const Tensor& out, const Tensor& in) {
   if (!out.shares_storage(in)) return true;
   const auto end = [](const Tensor& tensor) {
@@ -53,6 +48,10 @@ bool memory_is_disjoint(const Tensor& out, const Tensor& in) {
   };
   return end(out) <= in.impl()->data || end(in) <= out.impl()->data;
 }
+
+namespace {
+
+tutti_stream stream_on(const Tensor& tensor) { return current_stream(tensor.device()).handle(); }
 
 bool is_same_view(const Tensor& out, const Tensor& in) {
   return out.raw_data() == in.raw_data() && out.dtype() == in.dtype() && out.sizes() == in.sizes() &&

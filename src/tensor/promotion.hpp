@@ -14,7 +14,7 @@ namespace tutti {
 
 class ResultType {
  public:
-  void add(const Tensor& tensor) noexcept {
+  void add(const Tensor& tensor) {
     add(tensor.dim() > 0 ? dimensioned_ : zero_dim_, tensor.dtype());
   }
   void add(Scalar number) noexcept;
@@ -39,7 +39,7 @@ class ResultType {
 
 // Of tensors and Scalars in any order.
 template <class... Operands>
-DType result_type(const Operands&... operands) noexcept {
+DType result_type(const Operands&... operands) {
   static_assert(sizeof...(operands) > 0);
   ResultType type;
   (type.add(operands), ...);

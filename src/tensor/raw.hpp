@@ -49,6 +49,8 @@ Tensor unsqueeze(const Tensor& tensor, int dim);
 // from a device to the host. ShapeError if elements of `out` share memory with each other (an expanded view)
 // or, at other places, with those of `in`.
 void copy(const Tensor& out, const Tensor& in);
+// True if no element of `in`, as it is or broadcast, lies in bytes that `out` touches.
+bool memory_is_disjoint(const Tensor& out, const Tensor& in);
 // Does not count a version. ValueError if an integer dtype can't hold the value.
 void fill(const Tensor& out, Scalar value);
 // The number as kernels of a dtype read it.

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each op says about shapes, dtypes, indices and numbers that it can't take. Devices: device_errors_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/errors.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/ops/ops.hpp"
+#include "tutti/tensor/factories.hpp"
+
+namespace tutti {
+namespace {
+
+using tutti::testing::expect_error;
+
+Tensor f32(const Dims& sizes) { return ones(sizes); }
+Tensor i64(const Dims& sizes) { return ones(sizes, DType::kInt64); }
+
+TEST(PointwiseErrors, ShapesThatDoNotBroadcastAreNamed) {
+  const Tensor a = f32({2, 3}), b = f32({2, 4});
+  expect_error<ShapeError>([&] { a + b; }, "[2, 3] and [2, 4]");
+  expect_error<ShapeError>([&] { a - b; }, "[2, 3] and [2, 4]");
+  expect_error<ShapeError>([&] { a* b; }, "[2, 3] and [2, 4]");
+  expect_error<ShapeError>([&] { a / b; }, "[2, 3] and [2, 4]");
+  expect_error<ShapeError>([&] { pow(a, b); }, "[2, 3] and [2, 4]");
+  expect_error<ShapeError>([&] { lt(a, b); }, "[2, 3] and [2, 4]");
+  expect_error<ShapeError>([&] { where(ones({5}, DType::kBool), a, a); }, "[2, 3]");
+}
+
+TEST(PointwiseErrors, DTypesThatHaveNoMeaningAreNamed) {
+  const Tensor flags = ones({2}, DType::kBool);
+  expect_error<DTypeError>([&] { neg(flags); }, "neg: bool has no negative; use logical_not");
+  expect_error<DTypeError>([&] { relu(flags); }, "relu: bool is not a number");
+  expect_error<DTypeError>([&] { gelu(i64({2})); }, "gelu: wanted a floating dtype, given int64");
+  expect_error<DTypeError>([&] { where(f32({2}), f32({2}), f32({2})); },
+                           "where: the condition must be bool, given float32");
+  expect_error<ValueError>([&] { pow(i64({2}), -2); },
+                           "pow: integers to a negative integer power (-2) are not integers");
+}
+
+TEST(PointwiseErrors, UndefinedTensorIsRefused) {
+  expect_error<Error>([&] { f32({2}) + Tensor(); }, "undefined");
+  expect_error<Error>([&] { exp(Tensor()); }, "undefined");
+  expect_error<Error>([&] { matmul(f32({2}), Tensor()); }, "undefined");
+  expect_error<Error>([&] { cat({f32({2}), Tensor()}); }, "undefined");
+}
+
+TEST(ReductionErrors, DimsOutsideTwiceOrEmptyAreNamed) {
+  const Tensor x = f32({2, 3});
+  expect_error<IndexError>([&] { sum(x, {2}); }, "sum: dim 2");
+  expect_error<IndexError>([&] { mean(x, {-3}); }, "mean: dim -3");
+  expect_error<IndexError>([&] { max(x, 5); }, "max: dim 5");
+  expect_error<IndexError>([&] { argmax(x, 2); }, "argmax: dim 2");
+  expect_error<Error>([&] { sum(x, {1, -1}); }, "sum");
+  expect_error<DTypeError>([&] { mean(i64({2})); }, "mean: wanted a floating dtype, given int64");
+  const Tensor nothing = f32({2, 0});
+  expect_error<ShapeError>([&] { max(nothing); },
+                           "max: dim 1 of shape [2, 0] is empty and has no greatest element");
+  expect_error<ShapeError>([&] { amax(nothing, {1}); }, "amax: dim 1 of shape [2, 0] is empty");
+  expect_error<ShapeError>([&] { max(nothing, 1); }, "max: dim 1 of shape [2, 0] is empty");
+  expect_error<ShapeError>([&] { argmax(nothing); }, "argmax: an empty tensor of shape [2, 0]");
+  expect_error<ShapeError>([&] { argmax(nothing, 1); }, "argmax: dim 1 of shape [2, 0] is empty");
+}
+
+TEST(MatmulErrors, ShapesAndDTypesAreNamed) {
+  expect_error<ShapeError>(
+      [&] {
+        matmul(f32({2, 3}), f32({4, 5}));
+      },
+      "matmul: inner sizes differ: [2, 3] times [4, 5]");
+  expect_error<ShapeError>([&] { matmul(f32({3}), f32({4})); }, "[3] times [4]");
+  expect_error<ShapeError>([&] { matmul(f32({}), f32({4})); },
+                           "matmul: a 0-dim tensor is no matrix, given shapes [] and [4]; use mul");
+  expect_error<ShapeError>([&] { matmul(f32({2, 3, 4}), f32({5, 4, 3})); }, "[2] and [5]");
+  expect_error<DTypeError>(
+      [&] {
+        matmul(f32({2, 3}), f32({3, 2}).to(DType::kFloat64));
+      },
+      "matmul: both operands must have one dtype, given float32 [2, 3] and float64 [3, 2]");
+  expect_error<Error>([&] { matmul(ones({2, 2}, DType::kBool), ones({2, 2}, DType::kBool)); }, "matmul");
+  expect_error<ShapeError>(
+      [&] {
+        linear(f32({2, 3}), f32({5, 4}));
+      },
+      "linear: x has shape [2, 3], its last size must be the weight's in = 4 (weight [5, 4])");
+  expect_error<ShapeError>(
+      [&] {
+        linear(f32({2, 3}), f32({3}));
+      },
+      "linear: weight must be [out, in], given [3]");
+  expect_error<ShapeError>(
+      [&] {
+        linear(f32({2, 3}), f32({5, 3}), f32({4}));
+      },
+      "linear: bias must be [5], given [4]");
+  expect_error<DTypeError>(
+      [&] {
+        linear(f32({2, 3}), f32({5, 3}).to(DType::kBFloat16));
+      },
+      "linear: both operands must have one dtype, given float32 [2, 3] and bfloat16 [5, 3]");
+}
+
+TEST(ConvolutionErrors, ShapesDTypesAndOptionsAreNamed) {
+  const Tensor x = f32({1, 3, 5, 5}), w = f32({4, 3, 3, 3});
+  expect_error<ShapeError>(
+      [&] {
+        conv2d(f32({3, 5, 5}), w);
+      },
+      "conv2d: x must be [N, C, H, W], given [3, 5, 5]");
+  expect_error<ShapeError>(
+      [&] {
+        conv2d(x, f32({4, 3, 3}));
+      },
+      "conv2d: weight must be [O, C / groups, kh, kw], given [4, 3, 3]");
+  expect_error<ShapeError>(
+      [&] {
+        conv2d(x, f32({4, 2, 3, 3}));
+      },
+      "conv2d: x [1, 3, 5, 5] has 3 channels, weight [4, 2, 3, 3] with 1 groups wants 2");
+  expect_error<ShapeError>([&] { conv2d(x, f32({4, 3, 3, 3}), {}, {.groups = 3}); }, "with 3 groups");
+  expect_error<ShapeError>([&] { conv2d(x, w, {}, {.groups = 0}); }, "groups");
+  expect_error<ShapeError>([&] { conv2d(x, w, f32({3})); }, "conv2d: bias must be [4], given [3]");
+  expect_error<ShapeError>(
+      [&] {
+        conv2d(x, f32({4, 3, 7, 3}));
+      },
+      "is larger than the padded image of x [1, 3, 5, 5]");
+  expect_error<ValueError>([&] { conv2d(x, w, {}, {.stride = 0}); },
+                           "conv2d: stride and dilation must be positive");
+  expect_error<ValueError>([&] { conv2d(x, w, {}, {.padding = -1}); }, "padding not negative");
+  expect_error<DTypeError>([&] { conv2d(x, w.to(DType::kFloat64)); },
+                           "conv2d: x, weight and bias must have one dtype, given float32 and float64");
+  expect_error<DTypeError>(
+      [&] {
+        conv2d(i64({1, 3, 5, 5}), i64({4, 3, 3, 3}));
+      },
+      "conv2d: wanted a floating dtype, given int64");
+}
+
+TEST(PoolingErrors, WindowsAreNamed) {
+  const Tensor x = f32({1, 1, 4, 4});
+  expect_error<ShapeError>([&] { max_pool2d(x, {}); },
+                           "max_pool2d: kernel_size is required and must be positive");
+  expect_error<ShapeError>(
+      [&] {
+        max_pool2d(f32({4, 4}), {.kernel_size = 2});
+      },
+      "max_pool2d: x must be [N, C, H, W], given [4, 4]");
+  expect_error<ValueError>(
+      [&] { max_pool2d(x, {.kernel_size = 2, .padding = 2}); },
+      "max_pool2d: padding must be at most half of kernel_size, given 2 x 2 with a kernel of 2 x 2");
+  expect_error<ShapeError>([&] { avg_pool2d(x, {.kernel_size = 5}); },
+                           "avg_pool2d: a window of 5 x 5 is larger than the padded image of x [1, 1, 4, 4]");
+  expect_error<ValueError>([&] { avg_pool2d(x, {.kernel_size = 2, .stride = -1}); },
+                           "stride and dilation must be positive");
+  expect_error<ValueError>([&] { avg_pool2d(x, {.kernel_size = 2, .divisor_override = -1}); },
+                           "avg_pool2d: divisor_override must be positive, given -1");
+  expect_error<DTypeError>(
+      [&] {
+        max_pool2d(i64({1, 1, 4, 4}), {.kernel_size = 2});
+      },
+      "max_pool2d: wanted a floating dtype, given int64");
+}
+
+TEST(NormalizationErrors, ShapesAndOptionsAreNamed) {
+  const Tensor x = f32({4, 3}), three = f32({3});
+  expect_error<ShapeError>([&] { batch_norm(f32({3}), three, three); },
+                           "batch_norm: x must be [N, C, ...], given [3]");
+  expect_error<ShapeError>([&] { batch_norm(x, f32({4}), f32({4})); },
+                           "batch_norm: running_mean must be [3] for x [4, 3], given [4]");
+  expect_error<ShapeError>([&] { batch_norm(x, three, three, f32({2})); }, "batch_norm: weight must be [3]");
+  expect_error<ValueError>([&] { batch_norm(x, three, {}); },
+                           "running_mean and running_var come together or not at all");
+  expect_error<ShapeError>(
+      [&] {
+        batch_norm(f32({1, 3}), three, three, {}, {}, {.training = true});
+      },
+      "batch_norm: training needs more than one value per channel, given x [1, 3]");
+  expect_error<DTypeError>(
+      [&] {
+        batch_norm(i64({4, 3}), three, three);
+      },
+      "batch_norm: wanted a floating dtype, given int64");
+  expect_error<ValueError>([&] { dropout(x, 1.5); }, "dropout: p must lie in [0, 1], given 1.5");
+  expect_error<ValueError>([&] { dropout(x, std::numeric_limits<double>::quiet_NaN()); },
+                           "dropout: p must lie in [0, 1]");
+  expect_error<DTypeError>([&] { dropout(i64({3})); }, "dropout: wanted a floating dtype, given int64");
+}
+
+TEST(LossErrors, LogitsTargetsAndOptionsAreNamed) {
+  const Tensor logits = f32({2, 3}), targets = i64({2});
+  expect_error<ShapeError>([&] { cross_entropy(f32({3}), targets); },
+                           "cross_entropy: logits must be [N, C] or [N, C, ...], given [3]");
+  expect_error<ShapeError>([&] { cross_entropy(logits, i64({3})); },
+                           "cross_entropy: logits [2, 3] want targets [2], given [3]");
+  expect_error<DTypeError>([&] { cross_entropy(logits, f32({2})); },
+                           "cross_entropy: targets must be int64 class indices, given float32");
+  expect_error<DTypeError>(
+      [&] {
+        cross_entropy(i64({2, 3}), targets);
+      },
+      "cross_entropy: logits must be floating, given int64");
+  expect_error<IndexError>([&] { cross_entropy(logits, full({2}, 3, DType::kInt64)); },
+                           "cross_entropy: target 3");
+  expect_error<IndexError>([&] { cross_entropy(logits, full({2}, -1, DType::kInt64)); },
+                           "cross_entropy: target -1");
+  expect_error<ValueError>([&] { cross_entropy(logits, targets, {.label_smoothing = 1.5}); },
+                           "cross_entropy: label_smoothing must lie in [0, 1], given 1.5");
+  expect_error<ShapeError>([&] { cross_entropy(logits, targets, {.weight = f32({2})}); },
+                           "cross_entropy: weight must be [3], given [2]");
+  expect_error<DTypeError>([&] { cross_entropy(logits, targets, {.weight = i64({3})}); },
+                           "cross_entropy: weight must have the logits' dtype float32, given int64");
+  expect_error<DTypeError>([&] { softmax(i64({2, 3}), 1); }, "softmax: wanted a floating dtype, given int64");
+  expect_error<IndexError>([&] { softmax(logits, 2); }, "softmax: dim 2");
+  expect_error<IndexError>([&] { log_softmax(logits, -3); }, "log_softmax: dim -3");
+}
+
+TEST(IndexingErrors, ShapesAndIndicesAreNamed) {
+  const Tensor x = f32({2, 3});
+  expect_error<ValueError>([&] { cat({}); }, "cat: no tensors given");
+  expect_error<ShapeError>(
+      [&] {
+        cat({x, f32({2, 4})});
+      },
+      "cat: all sizes but dim 0 must be equal: tensor 0 has shape [2, 3], tensor 1 [2, 4]");
+  expect_error<ShapeError>([&] { cat({x, f32({2, 3, 1})}, 1); }, "tensor 1 [2, 3, 1]");
+  expect_error<ShapeError>(
+      [&] {
+        cat({f32({}), f32({})});
+      },
+      "cat: 0-dim tensors cannot be joined; use stack");
+  expect_error<IndexError>([&] { cat({x, x}, 2); }, "cat: dim 2");
+  expect_error<ValueError>([&] { stack({}); }, "stack: no tensors given");
+  expect_error<ShapeError>(
+      [&] {
+        stack({x, f32({3, 2})});
+      },
+      "stack: all shapes must be equal: tensor 0 has shape [2, 3], tensor 1 [3, 2]");
+  expect_error<IndexError>([&] { stack({x, x}, 3); }, "stack: dim 3");
+  expect_error<IndexError>([&] { index_select(x, 0, full({1}, 2, DType::kInt64)); }, "index_select: index 2");
+  expect_error<IndexError>([&] { index_select(x, 1, full({1}, -1, DType::kInt64)); },
+                           "index_select: index -1");
+  expect_error<DTypeError>([&] { index_select(x, 0, f32({1})); },
+                           "index_select: indices must be int64 or int32, given float32");
+  expect_error<ShapeError>(
+      [&] {
+        index_select(x, 0, i64({1, 1}));
+      },
+      "index_select: indices must be [K], given [1, 1]");
+  expect_error<ShapeError>([&] { index_select(f32({}), 0, i64({1})); }, "index_select: x is 0-dim");
+}
+
+TEST(ViewErrors, DimsAndSizesAreNamed) {
+  const Tensor x = f32({2, 3});
+  expect_error<ShapeError>([&] { x.view({4, 2}); }, "[4, 2]");
+  expect_error<ShapeError>([&] { x.t().view({6}); }, "[3, 2]");
+  expect_error<ShapeError>([&] { x.reshape({-1, 4}); }, "[-1, 4]");
+  expect_error<IndexError>([&] { x.select(0, 2); }, "2");
+  expect_error<IndexError>([&] { x[-3]; }, "-3");
+  expect_error<IndexError>([&] { x.narrow(1, 2, 2); },
+                           "narrow: [2, 2 + 2) lies outside dim 1 of shape [2, 3]");
+  expect_error<IndexError>([&] { x.transpose(0, 2); }, "transpose: dim 2");
+  expect_error<Error>([&] { x.permute({0}); }, "permute");
+  expect_error<Error>([&] { x.permute({0, 0}); }, "permute");
+  expect_error<ShapeError>([&] { x.expand({4, 3}); }, "[2, 3]");
+  expect_error<ShapeError>([&] { f32({1, 2, 3}).t(); }, "t: wanted at most 2 dims, given shape [1, 2, 3]");
+  expect_error<ShapeError>([&] { x.flatten(1, 0); },
+                           "flatten: start_dim 1 comes after end_dim 0 in shape [2, 3]");
+  expect_error<IndexError>([&] { x.unsqueeze(4); }, "unsqueeze: dim 4");
+  expect_error<ShapeError>([&] { x.contiguous(MemoryFormat::kChannelsLast); }, "[2, 3]");
+}
+
+}  // namespace
+}  // namespace tutti
