@@ -79,9 +79,9 @@ int bench_all_reduce(int argc, char** argv, const AllReduceOptions& options) {
   const bool prints = group.rank() == 0;
   const double ranks = group.size();
   if (prints) {
-    std::printf("# all_reduce (sum), %d ranks, backend %s, %s memory, %d iterations after %d of warm-up\n",
-                group.size(), group.backend(), options.plain_memory ? "ordinary" : "the group's",
-                options.iterations, options.warmup);
+    std::printf("# all_reduce (sum), %d rank%s, backend %s, %s memory, %d iterations after %d of warm-up\n",
+                group.size(), group.size() == 1 ? "" : "s", group.backend(),
+                options.plain_memory ? "ordinary" : "the group's", options.iterations, options.warmup);
     std::printf("# time: mean over ranks. algbw = size / time; busbw = algbw * 2 (n - 1) / n, n ranks\n");
     std::printf("#%12s %12s %9s %11s %9s %9s %9s\n", "size", "count", "type", "time", "algbw", "busbw",
                 "wrong");
