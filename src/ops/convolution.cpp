@@ -129,6 +129,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "conv2d: wanted a floating dtype, given ", x.dtype());
   TUTTI_CHECK(x.device() == weight.device(), DeviceError, "conv2d: x is on ", x.device(), ", weight on ",
               weight.device());
+  TUTTI_CHECK(!bias.defined() || x.device() == bias.device(), DeviceError, "conv2d: x is on ", x.device(),
+              ", bias on ", bias.device());
   TUTTI_CHECK(options.groups > 0 && weight.size(0) % options.groups == 0 &&
                   x.size(1) == weight.size(1) * options.groups,
               ShapeError, "conv2d: x ", x.sizes(), " has ", x.size(1), " channels, weight ", weight.sizes(),

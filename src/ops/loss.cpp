@@ -170,6 +170,8 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Cros
   TUTTI_CHECK(!weight.defined() || (weight.dim() == 1 && weight.size(0) == logits.size(1)), ShapeError,
               "cross_entropy: weight must be [", logits.size(1), "], given ",
               weight.defined() ? to_text(weight.sizes()) : "none");
+  TUTTI_CHECK(!weight.defined() || weight.device() == logits.device(), DeviceError,
+              "cross_entropy: logits are on ", logits.device(), ", weight on ", weight.device());
   TUTTI_CHECK(!weight.defined() || weight.dtype() == logits.dtype(), DTypeError,
               "cross_entropy: weight must have the logits' dtype ", logits.dtype(), ", given ",
               weight.defined() ? weight.dtype() : logits.dtype());
