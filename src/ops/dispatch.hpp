@@ -35,6 +35,10 @@ struct Pointwise {
 };
 // Inputs are broadcast; the result keeps the layout of dense inputs (channels-last stays channels-last).
 Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inputs);
+// The same, but the result may take the memory of `spent`, an input that the caller does not need any more, if nobody else
+// can see it: half the traffic to memory of a large gradient, and no allocation for a small one.
+Tensor pointwise_reusing(const Tensor& spent, const Pointwise& call,
+                         std::initializer_list<const Tensor*> inputs);
 // Writes into `out`, which has the broadcast shape; out may be one of the inputs.
 void pointwise_into(const Tensor& out, const Pointwise& call, std::initializer_list<const Tensor*> inputs);
 
@@ -58,10 +62,11 @@ template <class F>
 Tensor binary(const char* name, DType dtype, const Tensor& a, const Tensor& b, double param = 0) {
   return pointwise({kFunctor<F>, name, dtype, dtype, {param}}, {&a, &b});
 }
-// Gradient functors: f(grad_y, saved), all in grad_y's dtype.
+// Gradient functors: f(grad_y, saved), all in grad_y's dtype. Backward's gradient is spent by it.
 template <class F>
 Tensor unary_grad(const char* name, const Tensor& grad_y, const Tensor& saved, double param = 0) {
-  return pointwise({kFunctor<F>, name, grad_y.dtype(), grad_y.dtype(), {param}}, {&grad_y, &saved});
+  return pointwise_reusing(grad_y, {kFunctor<F>, name, grad_y.dtype(), grad_y.dtype(), {param}},
+                           {&grad_y, &saved});
 }
 template <class F>
 Tensor ternary(const char* name, DType dtype, const Tensor& a, const Tensor& b, const Tensor& c) {
