@@ -61,6 +61,29 @@ struct IntegerOfBytes<8, kWidth> {
 template <class L>
 using Integers = typename IntegerOfBytes<sizeof(typename L::Number), L::kWidth>::Type;
 
+// A vector of indices to and from lanes; GCC 12 takes bytes apart one by one unless it is told how.
+template <class L, class Index>
+TUTTI_INLINE Integers<L> widen(VectorOf<Index, L::kWidth> raw) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Index) == 1 && L::kWidth == 16)
+    return cast_bits<Integers<L>>(_mm512_maskz_cvtepu8_epi32(0xffff, cast_bits<__m128i>(raw)));
+#endif
+  if constexpr (sizeof(Index) == 1)
+    return __builtin_convertvector(__builtin_convertvector(raw, VectorOf<uint16_t, L::kWidth>), Integers<L>);
+  return __builtin_convertvector(raw, Integers<L>);
+}
+template <class L, class Index>
+TUTTI_INLINE VectorOf<Index, L::kWidth> narrow(Integers<L> value) {
+  using Result = VectorOf<Index, L::kWidth>;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Index) == 1 && L::kWidth == 16)
+    return cast_bits<Result>(_mm512_maskz_cvtepi32_epi8(0xffff, cast_bits<__m512i>(value)));
+#endif
+  if constexpr (sizeof(Index) == 1)
+    return __builtin_convertvector(__builtin_convertvector(value, VectorOf<uint16_t, L::kWidth>), Result);
+  return __builtin_convertvector(value, Result);
+}
+
 template <class L, class Index>
 TUTTI_INLINE Integers<L> load_index(const Index* data, int64_t count) {
   VectorOf<Index, L::kWidth> raw{};
@@ -71,12 +94,12 @@ TUTTI_INLINE Integers<L> load_index(const Index* data, int64_t count) {
     for (int64_t i = 0; i < count; ++i) buffer[i] = data[i];
     __builtin_memcpy(&raw, buffer, sizeof raw);
   }
-  return __builtin_convertvector(raw, Integers<L>);
+  return widen<L, Index>(raw);
 }
 
 template <class L, class Index>
 TUTTI_INLINE void store_index(Index* data, Integers<L> value, int64_t count) {
-  const VectorOf<Index, L::kWidth> raw = __builtin_convertvector(value, VectorOf<Index, L::kWidth>);
+  const VectorOf<Index, L::kWidth> raw = narrow<L, Index>(value);
   if (count == L::kWidth) {
     __builtin_memcpy(data, &raw, sizeof raw);
   } else {
