@@ -18,7 +18,6 @@ struct Net : nn::Module<Net> {
   nn::Conv2d conv2{*this, "conv2", {.in_channels = 32, .out_channels = 64, .kernel_size = 3, .padding = 1}};
   nn::Linear fc1{*this, "fc1", {.in_features = 64 * 7 * 7, .out_features = 128}};
   nn::Linear fc2{*this, "fc2", {.in_features = 128, .out_features = 10}};
-
   Tensor forward(const Tensor& images) {
     Tensor h = max_pool2d(relu(conv1(images)), {.kernel_size = 2});
     h = max_pool2d(relu(conv2(h)), {.kernel_size = 2});
@@ -26,6 +25,7 @@ struct Net : nn::Module<Net> {
   }
 };
 
+const data::MnistOptions kNormalize{.mean = 0.286F, .deviation = 0.353F};  // of the training images
 using Options = std::map<std::string, std::string>;
 
 // Options and their defaults; a batch is one rank's, lr the greatest of the cycle, trace a file for ui.perfetto.dev.
@@ -37,25 +37,25 @@ Options parse(int argc, char** argv) {
                   {"--seed", "1"},
                   {"--trace", ""}};
   for (int i = 1; i < argc; i += 2) {
-    const auto option = options.find(argv[i]);
-    if (option == options.end()) throw ValueError(concat("unknown option ", argv[i]));
-    if (i + 1 == argc) throw ValueError(concat(argv[i], " wants a value after it"));
+    const std::string name = argv[i];
+    const auto option = options.find(name);
+    TUTTI_CHECK(option != options.end() && i + 1 < argc, ValueError, name, ": unknown, or without a value");
     option->second = argv[i + 1];
   }
   return options;
 }
 
 double number(const Options& options, const std::string& name) {
-  const std::string& text = options.at(name);
+  const char* text = options.at(name).c_str();
   char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  TUTTI_CHECK(!text.empty() && *end == '\0' && value >= 0, ValueError, name, " wants a number, given ", text);
+  const double value = std::strtod(text, &end);
+  TUTTI_CHECK(end != text && *end == '\0' && value >= 0, ValueError, name, " wants a number, given ", text);
   return value;
 }
 
 // The share of test images that the network gets right.
 double test_accuracy(Net& net, const std::string& data, Device device) {
-  data::DataLoader loader{data::FashionMnist{data, data::Split::kTest},
+  data::DataLoader loader{data::FashionMnist{data, data::Split::kTest, kNormalize},
                           {.batch_size = 250, .distributed = data::Sharding::kExact, .device = device}};
   const autograd::InferenceGuard inference;
   net.eval();
@@ -72,27 +72,28 @@ int main(int argc, char** argv) {
   Environment env{argc, argv};
   const Options options = parse(argc, argv);
   const std::string data = options.at("--data"), trace_file = options.at("--trace");
-  const auto epochs = static_cast<int>(number(options, "--epochs"));
+  const int epochs = static_cast<int>(number(options, "--epochs"));
   const auto seed = static_cast<std::uint64_t>(number(options, "--seed"));
-  const double lr = number(options, "--lr");
-  trace::enable(!trace_file.empty());
   manual_seed(seed);
+  trace::enable(!trace_file.empty());
 
   Net net;
   net.to(env.device());
   parallel::DistributedDataParallel model{net};
-  data::DataLoader loader{data::FashionMnist{data, data::Split::kTrain},
+  data::DataLoader loader{data::FashionMnist{data, data::Split::kTrain, kNormalize},
                           {.batch_size = static_cast<std::int64_t>(number(options, "--batch-size")),
                            .shuffle = true,
                            .num_workers = 1,
                            .pin_memory = true,
                            .seed = seed,
                            .device = env.device()}};
-  optim::AdamW optimizer{net.parameters(), {.lr = lr}};
-  optim::OneCycleLR schedule{optimizer, {.max_lr = lr, .total_steps = epochs * loader.size()}};
+  optim::AdamW optimizer{net.parameters()};  // its learning rate is the schedule's
+  optim::OneCycleLR schedule{
+      optimizer,
+      {.max_lr = number(options, "--lr"), .total_steps = epochs * loader.size(), .pct_start = 0.2}};
 
   auto batches = progress(loader, {.epochs = epochs, .unit = "images"});
-  for (int epoch = 0; epoch < epochs; ++epoch) {
+  for (int epoch = 0; epoch < epochs; ++epoch)
     for (const auto& [images, labels] : batches) {
       optimizer.zero_grad();
       Tensor loss = cross_entropy(model(images), labels);
@@ -101,7 +102,6 @@ int main(int argc, char** argv) {
       schedule.step();
       batches.set("loss", loss);
     }
-  }
 
   if (!trace_file.empty()) profiler::write_chrome_trace(trace_file);
   const std::string verdict = profiler::make_verdict(batches.steps().total()).to_text();
