@@ -193,7 +193,10 @@ std::shared_ptr<const void> pack_weight(const Convolution& conv, std::int64_t im
       cached(key, [&] { return make_reorder(strided_weight(conv), packed_layout(conv, images, forward)); });
   const std::size_t bytes = reorder.desc_of(DNNL_ARG_TO).get_size();
   const auto fill = [&](void* memory) { reorder.run({conv.weight.view.data, memory}); };
-  std::shared_ptr<const void> kept = packed_copy(conv.weight, key, bytes, PackWhen::kFirstUse, fill);
+  Key layout = key;
+  // A slot belongs to a storage, of which several weights may be views.
+  layout.words[21] = reinterpret_cast<std::intptr_t>(conv.weight.view.data);
+  std::shared_ptr<const void> kept = packed_copy(conv.weight, layout, bytes, PackWhen::kFirstUse, fill);
   *packed = kept.get();
   if (!kept) {
     void* memory = workspace(Purpose::kPacked, bytes);
