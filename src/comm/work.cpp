@@ -24,7 +24,11 @@ void WorkState::sleep_until_done(std::chrono::nanoseconds longest) noexcept {
 }
 
 void ThenState::run() {
-  if (before_ != nullptr) before_->rethrow_failure();
+  if (before_ != nullptr) {
+    // A send or receive that stands before this one in the queue has only been started.
+    if (!before_->is_done()) Executor::current()->wait(*before_);
+    before_->rethrow_failure();
+  }
   function_();
 }
 
