@@ -137,8 +137,9 @@ Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t stop, std::int64_
 Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
   const std::int64_t extent = size(dim);
   const std::int64_t first = start < 0 ? start + extent : start;
-  TUTTI_CHECK(first >= 0 && length >= 0 && first + length <= extent, IndexError, "narrow: [", start, ", ",
-              start, " + ", length, ") lies outside dim ", dim, " of shape ", sizes());
+  TUTTI_CHECK(first >= 0 && first <= extent && length >= 0 && length <= extent - first, IndexError,
+              "narrow: [", start, ", ", start, " + ", length, ") lies outside dim ", dim, " of shape ",
+              sizes());
   return slice(dim, first, first + length);
 }
 Tensor Tensor::transpose(int dim0, int dim1) const { return Transpose::apply(*this, dim0, dim1); }
