@@ -166,9 +166,10 @@ Executable& data_of(const Convolution& conv, std::int64_t images, std::int64_t w
   });
 }
 
-Executable& weight_of(const Convolution& conv, std::int64_t images, const Desc* layout) {
+// The gradient of a part of `images` images. `layout` is what oneDNN chose for parts of `whole` images, null to let it choose.
+Executable& weight_of(const Convolution& conv, std::int64_t images, std::int64_t whole, const Desc* layout) {
   Key key = key_of(conv, images, kBackwardWeight);
-  key.words[20] = layout != nullptr;
+  key.words[20] = layout ? whole : 0;
   return cached(key, [&] {
     const Desc weight = layout ? *layout : any_weight(conv, TUTTI_F32);
     const Desc bias = bias_desc(conv, TUTTI_F32);
@@ -261,7 +262,7 @@ void conv2d_onednn_backward_weight(const Convolution& original, const WeightGrad
   const std::int64_t whole = divide_up(conv.n, weight_parts(conv)), parts = divide_up(conv.n, whole);
   const Desc layout = [&] {
     const SerialScope serial;
-    return weight_of(conv, whole, nullptr).desc_of(DNNL_ARG_DIFF_WEIGHTS);
+    return weight_of(conv, whole, whole, nullptr).desc_of(DNNL_ARG_DIFF_WEIGHTS);
   }();
   // Partial gradients lie one after the other: weight, then bias.
   const std::int64_t weight_bytes = round_up(static_cast<std::int64_t>(layout.get_size()), kAlignment);
@@ -274,7 +275,7 @@ void conv2d_onednn_backward_weight(const Convolution& original, const WeightGrad
       const void* x = advance(conv.x, first * conv.x_image(), conv.dtype);
       const void* y = advance(conv.y, first * conv.y_image(), conv.dtype);
       char* weight = partials + part * bytes;
-      Executable& gradient = weight_of(conv, images, images == whole ? nullptr : &layout);
+      Executable& gradient = weight_of(conv, images, whole, images == whole ? nullptr : &layout);
       conv.bias ? gradient.run({x, y, weight, weight + weight_bytes}) : gradient.run({x, y, weight});
       if (own_bias) {
         matmul_kernels().column_sums(static_cast<const float*>(y), images * conv.oh * conv.ow, conv.o,
