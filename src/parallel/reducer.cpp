@@ -245,6 +245,7 @@ bool Reducer::set_sync(bool on) noexcept { return std::exchange(sync_, on); }
 void Reducer::recover() {
   if (!in_progress_ || autograd::in_backward()) return;
   for (std::size_t i = 0; i < next_bucket_; ++i) buckets_[i].work.wait();
+  status_work_.wait();
   raw::fill(status_, 0);
   reset();
 }
