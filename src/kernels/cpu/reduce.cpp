@@ -250,7 +250,8 @@ class Reduction {
     });
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       State* states = partial.get() + tile * plan_.parts * plan_.tile;
-      for (std::int64_t part = 1; part < plan_.parts; ++part) join_states(states, states + part * plan_.tile);
+      for (std::int64_t part = 1; part < plan_.parts; ++part)
+        join_states(states, states + part * plan_.tile, tile_count(tile));
       write_tile(tile, states);
     }
   }
@@ -284,9 +285,9 @@ class Reduction {
     }
   }
 
-  void join_states(State* states, const State* more) const {
+  void join_states(State* states, const State* more, std::int64_t count) const {
     const bool floating = is_floating(call_.in.dtype);
-    for (std::int64_t i = 0; i < plan_.tile; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
       if (floating) {
         states[i].number = join(call_.op, states[i].number, more[i].number);
       } else {
