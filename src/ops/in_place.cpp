@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that write their first input. Each op: forward above backward; members last.
+// Operations of two operands, and fills, that write their first input; in_place_unary.cpp has the others. Each op: forward above backward; members last.
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "tensor/promotion.hpp"
@@ -152,19 +152,6 @@ struct DivScalarInPlace : Function<DivScalarInPlace> {
   }
 };
 
-// self = max(self, 0).  dself = g where the result is positive.
-struct ReluInPlace : Function<ReluInPlace> {
-  static Tensor forward(Context& ctx, const Tensor& self) {
-    ctx.mark_dirty(0);
-    dispatch::pointwise_into(self, call_of<functors::Relu>("relu", self.dtype()), {&self});
-    ctx.save(self);
-    return self;
-  }
-  static Tensor backward(Context& ctx, const Tensor& grad_y) {
-    return dispatch::unary_grad<functors::ReluGrad>("relu", grad_y, ctx.saved(0));
-  }
-};
-
 // self = s.  dself = 0.
 struct FillInPlace : Function<FillInPlace> {
   static Tensor forward(Context& ctx, const Tensor& self, Scalar value) {
@@ -208,6 +195,9 @@ Tensor& Tensor::sub_(const Tensor& other) {
   AddInPlace::apply(*this, other, -1.0, "sub");
   return *this;
 }
+Tensor& Tensor::sub_(Scalar other) {
+  return add_(other.is_floating_point() ? Scalar(-other.to_double()) : Scalar(-other.to_int64()));
+}
 Tensor& Tensor::mul_(const Tensor& other) {
   MulInPlace::apply(*this, other);
   return *this;
@@ -222,10 +212,6 @@ Tensor& Tensor::div_(const Tensor& other) {
 }
 Tensor& Tensor::div_(Scalar other) {
   DivScalarInPlace::apply(*this, other);
-  return *this;
-}
-Tensor& Tensor::relu_() {
-  ReluInPlace::apply(*this);
   return *this;
 }
 Tensor& Tensor::fill_(Scalar value) {

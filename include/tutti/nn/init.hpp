@@ -16,18 +16,25 @@ enum class Nonlinearity : std::uint8_t { kLinear, kSigmoid, kTanh, kReLU, kLeaky
 
 /// Gain of a nonlinearity; `slope` is LeakyReLU's negative slope.
 TUTTI_API double calculate_gain(Nonlinearity nonlinearity, double slope = 0.01);
+/// Uniform in [low, high). Floating dtypes (DTypeError otherwise).
 TUTTI_API void uniform_(const Tensor& tensor, double low = 0, double high = 1,
                         Generator* generator = nullptr);
+/// Normal with the given mean and standard deviation. ValueError for a negative deviation.
 TUTTI_API void normal_(const Tensor& tensor, double mean = 0, double deviation = 1,
                        Generator* generator = nullptr);
+/// Every element becomes `value`.
 TUTTI_API void constant_(const Tensor& tensor, double value);
-TUTTI_API void zeros_(const Tensor& tensor);
-TUTTI_API void ones_(const Tensor& tensor);
+TUTTI_API void zeros_(const Tensor& tensor);  ///< Every element becomes 0.
+TUTTI_API void ones_(const Tensor& tensor);   ///< Every element becomes 1.
+/// Uniform in +-gain sqrt(6 / (fan_in + fan_out)). ShapeError for less than two dims; so the others below.
 TUTTI_API void xavier_uniform_(const Tensor& tensor, double gain = 1, Generator* generator = nullptr);
+/// Normal with deviation gain sqrt(2 / (fan_in + fan_out)).
 TUTTI_API void xavier_normal_(const Tensor& tensor, double gain = 1, Generator* generator = nullptr);
+/// Uniform in +-gain sqrt(3 / fan), where the gain is that of the nonlinearity with this slope.
 TUTTI_API void kaiming_uniform_(const Tensor& tensor, double slope = 0, FanMode mode = FanMode::kFanIn,
                                 Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU,
                                 Generator* generator = nullptr);
+/// Normal with deviation gain / sqrt(fan).
 TUTTI_API void kaiming_normal_(const Tensor& tensor, double slope = 0, FanMode mode = FanMode::kFanIn,
                                Nonlinearity nonlinearity = Nonlinearity::kLeakyReLU,
                                Generator* generator = nullptr);

@@ -37,7 +37,7 @@ class TUTTI_API Linear : public Module<Linear> {
 struct Conv2dOptions {
   std::int64_t in_channels = 0;   ///< Required.
   std::int64_t out_channels = 0;  ///< Required.
-  Size2d kernel_size = {};             ///< Required.
+  Size2d kernel_size = {};        ///< Required.
   Size2d stride = 1;
   Size2d padding = 0;
   Size2d dilation = 1;
@@ -91,6 +91,7 @@ class TUTTI_API BatchNorm2d : public BatchNormBase<BatchNorm2d> {
   using BatchNormBase::BatchNormBase;
 };
 
+/// Greatest value of each window of [N, C, H, W]; see max_pool2d.
 class TUTTI_API MaxPool2d : public Module<MaxPool2d> {
  public:
   explicit MaxPool2d(const MaxPool2dOptions& given);
@@ -99,6 +100,7 @@ class TUTTI_API MaxPool2d : public Module<MaxPool2d> {
   MaxPool2dOptions options;
 };
 
+/// Mean of each window of [N, C, H, W]; see avg_pool2d.
 class TUTTI_API AvgPool2d : public Module<AvgPool2d> {
  public:
   explicit AvgPool2d(const AvgPool2dOptions& given);
@@ -111,6 +113,7 @@ class TUTTI_API AvgPool2d : public Module<AvgPool2d> {
 struct DropoutOptions {
   double p = 0.5;  ///< Probability that an element becomes 0.
 };
+/// Zeroes elements in training and scales the others; the identity in evaluation. See dropout.
 class TUTTI_API Dropout : public Module<Dropout> {
  public:
   explicit Dropout(const DropoutOptions& given = {});
@@ -119,6 +122,7 @@ class TUTTI_API Dropout : public Module<Dropout> {
   DropoutOptions options;
 };
 
+/// max(x, 0).
 class TUTTI_API ReLU : public Module<ReLU> {
  public:
   using Module::Module;
@@ -129,6 +133,7 @@ class TUTTI_API ReLU : public Module<ReLU> {
 struct GeluOptions {
   GeluForm form = GeluForm::kErf;
 };
+/// x * Phi(x); see gelu.
 class TUTTI_API GELU : public Module<GELU> {
  public:
   explicit GELU(const GeluOptions& given = {}) : options(given) {}
@@ -143,6 +148,7 @@ struct FlattenOptions {
   int start_dim = 1;
   int end_dim = -1;
 };
+/// Joins the dims from start_dim to end_dim into one.
 class TUTTI_API Flatten : public Module<Flatten> {
  public:
   explicit Flatten(const FlattenOptions& given = {}) : options(given) {}

@@ -10,7 +10,10 @@
 
 namespace tutti {
 
+/// exp(x) / sum exp(x) along dim, computed without overflow. x floating (DTypeError otherwise), any shape; the result has
+/// its shape and dtype. A slice of minus infinities alone gives NaN, as in PyTorch.
 TUTTI_API Tensor softmax(const Tensor& x, int dim);
+/// x - log sum exp(x) along dim: the logarithm of softmax, without rounding it first.
 TUTTI_API Tensor log_softmax(const Tensor& x, int dim);
 
 /// How a loss's rows become its result.

@@ -259,18 +259,25 @@ class TUTTI_API Tensor {
   /// The slices at `indices` (int64 or int32, one dim) of a dim. IndexError if one is out of range.
   Tensor index_select(int dim, const Tensor& indices) const;
 
-  // -- in place: write this tensor's memory, count its version, return *this. [d], but AutogradError for a le
-  // requires grad while gradients are enabled. `other` broadcasts to this shape and is converted to this
-  // dtype; DTypeError where that would lose a category (float into int).
-  // --------------------------------------------------
+  // -- in place: write this tensor's memory, count its version, return *this. [d] ---------------------
+  // AutogradError for a leaf that requires grad while gradients are enabled. `other` broadcasts to this shape
+  // and is converted to this dtype; DTypeError where that would lose a category (float into int).
 
   Tensor& add_(const Tensor& other, double alpha = 1);  ///< this += alpha * other.
   Tensor& add_(Scalar other);                           ///< this += other.
   Tensor& sub_(const Tensor& other);                    ///< this -= other.
+  Tensor& sub_(Scalar other);                           ///< this -= other.
   Tensor& mul_(const Tensor& other);                    ///< this *= other.
   Tensor& mul_(Scalar other);                           ///< this *= other.
   Tensor& div_(const Tensor& other);                    ///< this /= other.
   Tensor& div_(Scalar other);                           ///< this /= other.
+  Tensor& pow_(Scalar exponent);                        ///< this = this to the power of exponent.
+  Tensor& neg_();                                       ///< this = -this.
+  Tensor& exp_();                                       ///< this = e^this.
+  Tensor& log_();                                       ///< this = ln this.
+  Tensor& sqrt_();                                      ///< this = square root of this.
+  Tensor& tanh_();                                      ///< this = tanh this.
+  Tensor& sigmoid_();                                   ///< this = 1 / (1 + e^-this).
   Tensor& relu_();                                      ///< Negative elements become 0.
   /// Every element becomes `value`. ValueError if an integer dtype can't hold it.
   Tensor& fill_(Scalar value);
