@@ -23,6 +23,7 @@ build_and_test() {
   fi
 }
 
+# The same warning options as tests/run.sh --full: then the compiler cache has most of what the second builds need.
 case "$stage" in
   # The second compiler has its own warnings. It builds no fast CPU kernels (its vectoriser doesn't know libm's vector functions), so its
   # build is compiled and not released.
@@ -31,9 +32,9 @@ case "$stage" in
   tsan) build_and_test tsan build/tsan -- -L '^tsan$' ;;
   onednn3)
     root="${XDG_CACHE_HOME:-$HOME/.cache}/tutti/onednn-2023.2.0"
-    build_and_test ci build/onednn3 "-DTUTTI_ONEDNN_ROOT=$root" -- -L '^(kernels|ops)$'
+    build_and_test ci build/onednn3 -DTUTTI_WERROR=ON "-DTUTTI_ONEDNN_ROOT=$root" -- -L '^(kernels|ops)$'
     ;;
-  no_mpi) build_and_test ci build/no_mpi -DTUTTI_WITH_MPI=OFF -- -L '^(comm|parallel)$' ;;
+  no_mpi) build_and_test ci build/no_mpi -DTUTTI_WERROR=ON -DTUTTI_WITH_MPI=OFF -- -L '^(comm|parallel)$' ;;
   mpi_repeated) ctest --test-dir build/ci --output-on-failure --no-tests=error -L '^mpi$' --repeat until-fail:20 ;;
   *)
     echo "run.sh: wanted clang, asan, tsan, onednn3, no_mpi or mpi_repeated, given '$stage'" >&2
