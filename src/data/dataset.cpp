@@ -53,6 +53,7 @@ TensorDataset::TensorDataset(const Tensor& inputs, const Tensor& targets)
 }
 
 void TensorDataset::read(std::size_t index, Row& row) const {
+  if (index >= size_) detail::throw_index("TensorDataset", index, size_);
   const auto copy = [index](const Column& column, std::span<std::byte> out) {
     if (out.empty()) return;
     std::memcpy(out.data(),

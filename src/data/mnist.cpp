@@ -66,6 +66,7 @@ Mnist::Mnist(const std::string& root, Split split, const MnistOptions& options)
 }
 
 void Mnist::read(std::size_t index, Row& row) const {
+  if (index >= size_) detail::throw_index("Mnist", index, size_);
   const std::uint8_t* pixels =
       static_cast<const std::uint8_t*>(images_.raw_data()) + static_cast<std::int64_t>(index) * kPixels;
   float* out = row.input<float>({1, kSide, kSide}).data();
