@@ -2,6 +2,7 @@
 // Functions of one tensor. Each op: forward above backward; the public functions last.
 #include "ops/dispatch.hpp"
 #include "tutti/autograd/function.hpp"
+#include "tutti/autograd/guards.hpp"
 #include "tutti/ops/pointwise.hpp"
 
 namespace tutti {
@@ -125,6 +126,13 @@ Tensor sqrt(const Tensor& x) { return Sqrt::apply(x); }
 Tensor tanh(const Tensor& x) { return Tanh::apply(x); }
 Tensor sigmoid(const Tensor& x) { return Sigmoid::apply(x); }
 Tensor relu(const Tensor& x) { return Relu::apply(x); }
+Tensor relu(Tensor&& x) {
+  // A leaf's memory may be the user's own (from_blob); a recorded result's is ours.
+  const bool ours = x.requires_grad() && !x.is_leaf() && autograd::grad_enabled();
+  if (!ours || !dispatch::reusable(x, x.dtype())) return Relu::apply(x);
+  x.relu_();
+  return std::move(x);
+}
 Tensor gelu(const Tensor& x, GeluForm form) { return Gelu::apply(x, form); }
 
 }  // namespace tutti

@@ -98,14 +98,6 @@ Dims broadcast_sizes(const Operands& operands) {
   return sizes;
 }
 
-// True if a handle is the only one that sees its memory, of which nothing is left over for a small result to keep alive.
-bool reusable(const Tensor& tensor, DType dtype) {
-  const detail::TensorImpl& impl = *tensor.impl();
-  return impl.dtype == dtype && impl.references.load(std::memory_order_acquire) == 1 &&
-         impl.storage->references.load(std::memory_order_acquire) == 1 &&
-         impl.storage->bytes <= 2 * static_cast<std::size_t>(impl.numel) * size_of(dtype) + 64;
-}
-
 // Layout of the result: that of the first input which is dense and has the result's shape.
 Tensor allocate_result(const Operands& operands, const Dims& sizes, DType dtype, Device device) {
   for (int i = 0; i < operands.count; ++i) {
@@ -181,6 +173,13 @@ Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inp
   Tensor out = allocate_result(operands, broadcast_sizes(operands), call.result, device);
   run(call, operands, out, false);
   return out;
+}
+
+bool reusable(const Tensor& tensor, DType dtype) {
+  const tutti::detail::TensorImpl& impl = *tensor.impl();
+  return impl.dtype == dtype && impl.references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->bytes <= 2 * static_cast<std::size_t>(impl.numel) * size_of(dtype) + 64;
 }
 
 Tensor pointwise_reusing(const Tensor& spent, const Pointwise& call,

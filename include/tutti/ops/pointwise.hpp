@@ -30,6 +30,9 @@ TUTTI_API Tensor sqrt(const Tensor& x);
 TUTTI_API Tensor tanh(const Tensor& x);
 TUTTI_API Tensor sigmoid(const Tensor& x);
 TUTTI_API Tensor relu(const Tensor& x);  ///< max(x, 0); NaN stays NaN.
+/// The same of a temporary, as in relu(conv(x)): takes over its memory if it is the result of a recorded operation that nobody
+/// else sees.
+TUTTI_API Tensor relu(Tensor&& x);
 
 /// Form of gelu: x * Phi(x) with the normal distribution's Phi, or its tanh approximation [Hendrycks and Gimpel 2016].
 enum class GeluForm : std::uint8_t { kErf, kTanh };
