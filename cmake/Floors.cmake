@@ -18,8 +18,8 @@ target_include_directories(tutti_internal SYSTEM INTERFACE "${RANDOM123_INCLUDE_
 target_compile_definitions(tutti_internal INTERFACE
   $<$<BOOL:${TUTTI_THREADS_STD}>:TUTTI_PARALLEL_STD_THREAD>)
 target_link_libraries(tutti_internal INTERFACE
-  tutti_warnings tutti_sanitizers Threads::Threads OpenMP::OpenMP_CXX tutti::dnnl tutti::hwloc fmt::fmt ZLIB::ZLIB
-  nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+  tutti_warnings tutti_sanitizers Threads::Threads OpenMP::OpenMP_CXX $<LINK_ONLY:tutti::dnnl> tutti::hwloc fmt::fmt
+  ZLIB::ZLIB nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 
 # What floor comm and the tests see besides: whether there is MPI, and its C interface.
 add_library(tutti_mpi INTERFACE)
@@ -27,6 +27,11 @@ if(tutti_WITH_MPI)
   target_compile_definitions(tutti_mpi INTERFACE TUTTI_WITH_MPI OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_link_libraries(tutti_mpi INTERFACE MPI::MPI_C)
 endif()
+
+# The libraries that some floors alone see, so that another oneDNN or MPI is a matter of few files.
+set(TUTTI_FLOOR_LIBRARIES_comm tutti_mpi)
+set(TUTTI_FLOOR_LIBRARIES_kernels tutti::dnnl)
+set(TUTTI_FLOOR_LIBRARIES_profiler tutti::dnnl)
 
 # tutti_add_objects(<target> <floor>): an empty OBJECT library that belongs to a floor.
 function(tutti_add_objects target floor)
@@ -50,9 +55,7 @@ function(tutti_sources)
   if(NOT TARGET tutti_${floor})
     tutti_add_objects(tutti_${floor} ${floor})
     target_compile_options(tutti_${floor} PRIVATE ${TUTTI_BASELINE_FLAGS})
-    if(floor STREQUAL "comm")
-      target_link_libraries(tutti_${floor} PRIVATE tutti_mpi)
-    endif()
+    target_link_libraries(tutti_${floor} PRIVATE ${TUTTI_FLOOR_LIBRARIES_${floor}})
   endif()
   list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
   target_sources(tutti_${floor} PRIVATE ${files})
