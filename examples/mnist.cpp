@@ -33,7 +33,7 @@ Options parse(int argc, char** argv) {
   Options options{{"--data", "/usr/share/datasets/fashion-mnist"},
                   {"--epochs", "3"},
                   {"--batch-size", "64"},
-                  {"--lr", "0.003"},
+                  {"--lr", "0.006"},
                   {"--seed", "1"},
                   {"--trace", ""}};
   for (int i = 1; i < argc; i += 2) {
