@@ -52,7 +52,7 @@ endfunction()
 #
 # A GoogleTest program that links the floors up to FLOOR, and its ctest entry. Its labels are its floor and `unit`, with MPI `mpi`; LABELS
 # adds more: `tsan` for what ThreadSanitizer is to see, `slow` for what the sanitizers leave out. With MPI the program runs under mpirun, once for
-# each number of ranks.
+# each number of ranks. The target tests_<label> builds all programs of a label.
 function(tutti_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR;TIMEOUT" "SOURCES;ALSO;LABELS;MPI")
   if(arg_MPI AND NOT tutti_WITH_MPI)
@@ -78,6 +78,12 @@ function(tutti_test name)
     add_test(NAME ${name} COMMAND ${name})
     set(tests ${name})
   endif()
+  foreach(label IN LISTS labels)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
   if(arg_TIMEOUT)
     set(timeout ${arg_TIMEOUT})
   endif()
