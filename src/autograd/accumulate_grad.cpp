@@ -64,7 +64,7 @@ void AccumulateGrad::accumulate(Tensor gradient) {
     return;
   }
   if (destination.defined()) {
-    if (gradient.raw_data() != destination.raw_data()) raw::copy(destination, gradient);
+    if (gradient.impl()->data != destination.impl()->data) raw::copy(destination, gradient);
     raw::bump_version(destination);
     grad = destination;
     return;

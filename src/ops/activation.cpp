@@ -128,7 +128,9 @@ Tensor sigmoid(const Tensor& x) { return Sigmoid::apply(x); }
 Tensor relu(const Tensor& x) { return Relu::apply(x); }
 Tensor relu(Tensor&& x) {
   // A leaf's memory may be the user's own (from_blob); a recorded result's is ours.
-  const bool ours = x.requires_grad() && !x.is_leaf() && autograd::grad_enabled();
+  // Under saved-tensor hooks a saved tensor holds no memory, so that nobody else seems to see it.
+  const bool ours = x.requires_grad() && !x.is_leaf() && autograd::grad_enabled() &&
+                    autograd::detail::thread_state().saved_tensors_hooks == nullptr;
   if (!ours || !dispatch::reusable(x, x.dtype())) return Relu::apply(x);
   x.relu_();
   return std::move(x);

@@ -146,7 +146,7 @@ void separate_operands(const Pointwise& call, const Tensor& out, Operands& opera
   for (std::size_t i = 0; i < static_cast<std::size_t>(operands.count); ++i) {
     const Tensor* tensor = operands.tensors[i];
     if (tensor == nullptr || tensor->is_same(out) || raw::memory_is_disjoint(out, *tensor)) continue;
-    if (tensor->raw_data() == out.raw_data() && tensor->sizes() == out.sizes() &&
+    if (tensor->impl()->data == out.impl()->data && tensor->sizes() == out.sizes() &&
         tensor->strides() == out.strides())
       continue;
     TUTTI_CHECK(!raw::is_dense(out) || !raw::is_dense(*tensor), ShapeError, call.name,

@@ -27,7 +27,9 @@ int current_precision() noexcept {
 
 void fill_weight(tutti_weight& weight, const Tensor& tensor, bool keep_packed) {
   raw::fill_view(weight.view, tensor);
-  weight.slot = keep_packed ? raw::packed_slot(tensor) : nullptr;
+  // Memory that others can write unseen is packed anew each time.
+  const bool seen = !tensor.impl()->storage->exposed.load(std::memory_order_relaxed);
+  weight.slot = keep_packed && seen ? raw::packed_slot(tensor) : nullptr;
   weight.version = tensor.version();
 }
 

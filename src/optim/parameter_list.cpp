@@ -126,19 +126,19 @@ void ListBuilder::add(std::size_t group, Slot& slot, const Tensor& gradient, uns
   }
   const std::int64_t step = counts_steps ? slot.steps + 1 : (slot.is_fresh ? 1 : 2);
   ParameterList& list = list_of(group, slot, step, states_needed);
-  void* parameter_data = slot.parameter.raw_data();
+  void* parameter_data = slot.parameter.impl()->data;
   if (!order.matches(slot.parameter)) {
     parameter_data =
-        not_in_place_.emplace_back(slot.parameter, order.copy_of(slot.parameter)).second.raw_data();
+        not_in_place_.emplace_back(slot.parameter, order.copy_of(slot.parameter)).second.impl()->data;
   }
-  void* gradient_data = gradient.raw_data();
-  if (!order.matches(gradient)) gradient_data = copies_.emplace_back(order.copy_of(gradient)).raw_data();
+  void* gradient_data = gradient.impl()->data;
+  if (!order.matches(gradient)) gradient_data = copies_.emplace_back(order.copy_of(gradient)).impl()->data;
   list.slots.push_back(&slot);
   list.numels.push_back(slot.parameter.numel());
   list.parameters.push_back(parameter_data);
   list.gradients.push_back(gradient_data);
   for (std::size_t k = 0; k < kMaxStates; ++k) {
-    if (((states_needed >> k) & 1U) != 0) list.states[k].push_back(slot.states[k].raw_data());
+    if (((states_needed >> k) & 1U) != 0) list.states[k].push_back(slot.states[k].impl()->data);
   }
 }
 

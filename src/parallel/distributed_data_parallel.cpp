@@ -50,7 +50,9 @@ std::vector<std::size_t> DistributedDataParallelBase::bucket_bytes() const {
 
 void DistributedDataParallelBase::before_forward() {
   reducer_->recover();
-  if (broadcast_buffers_ && group_->size() > 1 && module_->is_training() && autograd::grad_enabled()) {
+  // As in PyTorch, buffers stay local as gradients do inside no_sync.
+  if (broadcast_buffers_ && reducer_->sync() && group_->size() > 1 && module_->is_training() &&
+      autograd::grad_enabled()) {
     broadcast_tensors(module_->buffers(), *group_);
   }
 }

@@ -41,7 +41,7 @@ std::size_t to_bytes(double mebibytes, const char* option) {
 }
 
 bool same_memory(const Tensor& a, const Tensor& b) {
-  return a.raw_data() == b.raw_data() && a.strides() == b.strides() && a.shares_storage(b);
+  return a.impl()->data == b.impl()->data && a.strides() == b.strides() && a.shares_storage(b);
 }
 
 }  // namespace
@@ -165,6 +165,8 @@ void Reducer::start_backward() {
 // After this the bucket holds the gradient, and with bucket views the parameter's .grad is the bucket's memory.
 void Reducer::store_in_bucket(Slot& slot) const {
   const Tensor grad = slot.parameter.grad();
+  TUTTI_CHECK(grad.defined(), AutogradError, "DistributedDataParallel: the gradient of ", slot.name,
+              " was taken away by a hook that was registered before the module was wrapped");
   if (same_memory(grad, slot.view)) return;
   TUTTI_CHECK(grad.dtype() == slot.view.dtype() && grad.device() == slot.view.device(), AutogradError,
               "DistributedDataParallel: the gradient of ", slot.name, " is ", grad.dtype(), " on ",
@@ -176,7 +178,6 @@ void Reducer::store_in_bucket(Slot& slot) const {
 
 // Backward has ended and this rank misses gradients. The others may be waiting: take part, and say so in the status.
 void Reducer::launch_incomplete_buckets() {
-  for (const Slot& slot : slots_) missing_ += slot.ready ? 0 : 1;
   raw::fill(status_, 1);
   for (Bucket& bucket : buckets_) bucket.pending = 0;
   launch_ready_buckets();
@@ -208,7 +209,6 @@ void Reducer::reset() noexcept {
   }
   status_work_ = comm::Work();
   next_bucket_ = 0;
-  missing_ = 0;
   in_progress_ = false;
 }
 

@@ -25,6 +25,7 @@ class Reducer {
 
   void set_comm_hook(CommHook hook);
   bool set_sync(bool on) noexcept;  // returns what it was
+  bool sync() const noexcept { return sync_; }
   // Forgets a backward that threw before it was finished.
   void recover();
   std::vector<std::size_t> bucket_bytes() const;
@@ -68,7 +69,6 @@ class Reducer {
   bool sync_ = true;
   bool in_progress_ = false;     // between a backward's first gradient and finalize
   std::size_t next_bucket_ = 0;  // the one to launch next
-  std::size_t missing_ = 0;      // parameters without a gradient when backward ended
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
   Tensor status_;           // one number: how many ranks miss gradients; travels with the last bucket

@@ -54,7 +54,7 @@ namespace {
 tutti_stream stream_on(const Tensor& tensor) { return current_stream(tensor.device()).handle(); }
 
 bool is_same_view(const Tensor& out, const Tensor& in) {
-  return out.raw_data() == in.raw_data() && out.dtype() == in.dtype() && out.sizes() == in.sizes() &&
+  return out.impl()->data == in.impl()->data && out.dtype() == in.dtype() && out.sizes() == in.sizes() &&
          out.strides() == in.strides();
 }
 
@@ -88,7 +88,7 @@ void copy_bytes(const Tensor& out, const Tensor& in) {
   const tutti_stream stream = current_stream(device).handle();
   const std::size_t bytes = static_cast<std::size_t>(in.numel()) * in.element_size();
   backend::check(backend,
-                 backend.memory.copy(stream, out.raw_data(), out.device().is_cpu() ? 0 : 1, in.raw_data(),
+                 backend.memory.copy(stream, out.impl()->data, out.device().is_cpu() ? 0 : 1, in.impl()->data,
                                      in.device().is_cpu() ? 0 : 1, bytes),
                  "copy between devices");
   if (out.device().is_cpu()) backend::check(backend, backend.streams.synchronize(stream), "copy to the host");

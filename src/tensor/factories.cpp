@@ -115,7 +115,7 @@ Tensor linspace(double start, double end, std::int64_t steps, DType dtype, Devic
   TUTTI_CHECK(steps >= 0, ValueError, "linspace: steps can't be negative, given ", steps);
   TUTTI_CHECK(dtype != DType::kBool, DTypeError, "linspace: no sequence of bool");
   const Tensor values = empty({steps}, DType::kFloat64);
-  auto* out = static_cast<double*>(values.raw_data());
+  auto* out = reinterpret_cast<double*>(values.impl()->data);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   // From both ends, so that the last value is `end` itself.
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -183,7 +183,7 @@ Tensor copy_in(const void* data, std::size_t count, const Dims& sizes, DType dty
   TUTTI_CHECK(static_cast<std::size_t>(numel) == count, ShapeError, "tensor: shape ", sizes, " wants ", numel,
               " elements, the vector has ", count);
   Tensor result = empty(sizes, dtype);
-  if (count > 0) std::memcpy(result.raw_data(), data, count * size_of(dtype));
+  if (count > 0) std::memcpy(result.impl()->data, data, count * size_of(dtype));
   return result;
 }
 

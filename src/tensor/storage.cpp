@@ -57,6 +57,7 @@ Storage* allocate_storage(Device device, std::size_t bytes) {
 
 Storage* wrap_storage(Device device, void* data, std::size_t bytes, std::function<void()> release) {
   Storage* storage = new_storage(device, data, bytes);
+  storage->exposed.store(true, std::memory_order_relaxed);
   if (release) {
     storage->release_context = new std::function<void()>(std::move(release));
     storage->release = release_to_owner;

@@ -31,6 +31,8 @@ struct Storage {
   void (*release)(Storage& storage) =
       nullptr;  ///< Gives the memory back: to the allocator, a group, or the user.
   void* release_context = nullptr;
+  /// Somebody has a pointer to the data and may write without counting a version: no packed copy is kept.
+  std::atomic<bool> exposed{false};
   tutti_packed_slot* packed = nullptr;  ///< A kernel's re-packed copy (weights); created on first use.
 };
 /// Gives memory and packed copy back; called when the last reference is gone.

@@ -123,13 +123,19 @@ class TUTTI_API Tensor {
 
   /// Pointer to the first element; the others are strides() apart. T must be the dtype's C++ type (DTypeError
   /// otherwise). Readable by the host on the CPU only.
+  /// Who writes through it does not count a version: autograd can't see the write.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
+    expose();
     return reinterpret_cast<T*>(impl_->data);
   }
   /// The same without its type.
-  void* raw_data() const { return checked().data; }
+  void* raw_data() const {
+    checked();
+    expose();
+    return impl_->data;
+  }
   /// Value of a tensor of one element, converted to T as Scalar::to does; waits for the device. ShapeError if
   /// there is not one element.
   template <class T = double>
@@ -305,6 +311,10 @@ class TUTTI_API Tensor {
     if (impl_ == nullptr) [[unlikely]]
       throw_undefined();
     return *impl_;
+  }
+  void expose() const noexcept {
+    std::atomic<bool>& exposed = impl_->storage->exposed;
+    if (!exposed.load(std::memory_order_relaxed)) exposed.store(true, std::memory_order_relaxed);
   }
   [[noreturn]] static void throw_undefined();
   void check_dtype(DType wanted) const;
