@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs Tutti and its peers in turns and prints a JSON object a line; run.sh starts it.
 
-Each side is a process that lives as long as its cases and works only when it is told to, so the other has the machine to
-itself. A turn is about 0.4 s on each side; ours, peer, ours, peer, ... The ratio is the median of the pairs' ratios: how many
-times better Tutti is. For memory it is Tutti's part of the peer's.
+Each side is a process that lives as long as its cases and works only when it is told to, so the other has the
+machine to itself. A turn is about 0.4 s on each side; ours, peer, ours, peer, ... The ratio is the median of the
+pairs' ratios: how many times better Tutti is. For memory it is Tutti's part of the peer's.
 """
 import argparse
 import collections
@@ -65,10 +65,12 @@ class Side:
             environment = threads_environment()
             if ranks > 1:
                 environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank)}
-                environment |= {"WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks)}
+                environment |= {"WORLD_SIZE": str(ranks)}
+                environment |= {"LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(ranks)}
             core = cores()[-1 - rank % len(cores())]
             self.ranks.append(
-                subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                subprocess.Popen(command, env=environment, text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  preexec_fn=lambda core=core: os.sched_setaffinity(0, {core})))
         self.per_turn = 1
 
@@ -115,14 +117,14 @@ def best_mode(peer, case):
 
 
 def report(name, pairs, unit, threads, peer_name, mode, goal, higher_is_better):
-    """Values of (ours, peer). Two digits behind the point are more than a run repeats."""
+    """Prints a line for pairs of values (ours, peer)."""
     part = goal is not None and goal < 1
     ratios = [ours / peer if higher_is_better or part else peer / ours for ours, peer in pairs]
     median = [statistics.median(values) for values in zip(*pairs)]
     fields = {"name": name, "ours": float(f"{median[0]:.4g}"), "peer": float(f"{median[1]:.4g}"),
               "ratio": round(statistics.median(ratios), 2), "goal": goal, "unit": unit, "threads": threads,
-              "peer_version": peer_name, "peer_mode": mode, "ratio_range": [round(min(ratios), 2), round(max(ratios), 2)],
-              "load": round(os.getloadavg()[0], 1)}
+              "peer_version": peer_name, "peer_mode": mode,
+              "ratio_range": [round(min(ratios), 2), round(max(ratios), 2)], "load": round(os.getloadavg()[0], 1)}
     print(json.dumps(fields), flush=True)
 
 
@@ -140,6 +142,10 @@ def compare_cases(cases, program, pairs, peer_name):
         report(case.name, values, case.unit, ranks, peer_name, mode, case.goal, case.items is not None)
     ours.close()
     peer.close()
+
+
+def output_of(command, env=None):
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def run_once(command):
@@ -171,15 +177,14 @@ def compare_all_reduce(program, pairs):
     command = ["mpirun", "-np", "2"]
     if len(cores()) < 2:
         command += ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]
-    output = subprocess.run(command + [program, str(pairs)], env=environment, capture_output=True, text=True, check=True)
+    version = output_of(["mpirun", "--version"]).split("\n")[0].replace("mpirun (", "").replace(")", "")
     turns = collections.defaultdict(list)
-    for line in output.stdout.splitlines():
+    for line in output_of(command + [program, str(pairs)], env=environment).splitlines():
         size, memory, ours, peer = line.split()
         turns[int(size), memory].append((float(ours) * 1e6, float(peer) * 1e6))
     for (size, memory), values in turns.items():
-        report(f"{ALL_REDUCE}_{size >> 10}_kib_{memory}", values, "us", 2, version.replace("mpirun (", "").replace(")", ""),
-               "MPI_Allreduce", ALL_REDUCE_GOAL, False)
+        report(f"{ALL_REDUCE}_{size >> 10}_kib_{memory}", values, "us", 2, version, "MPI_Allreduce",
+               ALL_REDUCE_GOAL, False)
 
 
 def main():
@@ -192,11 +197,11 @@ def main():
     if unknown := set(arguments.names) - set(names):
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     wanted = arguments.names or names
-    code = "import torch; print(torch.__version__)"
-    peer_name = "PyTorch " + subprocess.run([PEER_PYTHON, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    peer_name = "PyTorch " + output_of([PEER_PYTHON, "-c", "import torch; print(torch.__version__)"]).strip()
     program = arguments.build / "ours"
     for ranks in (1, 2):
-        compare_cases([case for case in CASES if case.ranks == ranks and case.name in wanted], program, arguments.pairs, peer_name)
+        cases = [case for case in CASES if case.ranks == ranks and case.name in wanted]
+        compare_cases(cases, program, arguments.pairs, peer_name)
     for name in PROCESSES:
         if name in wanted:
             compare_processes(name, program, arguments.pairs, peer_name)
