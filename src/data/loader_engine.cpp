@@ -10,7 +10,9 @@
 //
 // Workers sleep while the window is full, the consumer while the batch at `delivered` is not ready. Nobody spins: on few
 // cores that would take them from the computing thread.
-#include <atomic>
+#include <pthread.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -132,6 +134,7 @@ std::exception_ptr LoaderState::load(std::int64_t batch, const Pass& of) noexcep
 void LoaderState::work() noexcept {
   mark_thread_serial();
   trace::set_thread_name("loader");
+  pthread_setname_np(pthread_self(), "tutti-loader");
   std::unique_lock lock(mutex);
   while (true) {
     while (!is_stopping && !can_claim()) {

@@ -45,7 +45,6 @@ struct Gradients {
   std::vector<std::pair<Tensor, Tensor>> not_dense;  // gradient and dense copy
 
   void collect(std::span<const Tensor> parameters) {
-    clear();
     for (const Tensor& parameter : parameters) {
       Tensor gradient = parameter.grad();
       if (!gradient.defined() || gradient.numel() == 0) continue;
@@ -56,9 +55,9 @@ struct Gradients {
   }
   void make_lists() {
     for (const Tensor& gradient : tensors) {
-      void* data = gradient.raw_data();
+      void* data = gradient.impl()->data;
       if (!raw::is_dense(gradient))
-        data = not_dense.emplace_back(gradient, raw::contiguous(gradient)).second.raw_data();
+        data = not_dense.emplace_back(gradient, raw::contiguous(gradient)).second.impl()->data;
       GradientList& list = list_of(gradient);
       list.numels.push_back(gradient.numel());
       list.data.push_back(data);
@@ -83,6 +82,12 @@ struct Gradients {
     list.data.clear();
     return list;
   }
+};
+
+// Lets go of the gradients, also after an exception.
+struct ClearAtEnd {
+  Gradients& gradients;
+  ~ClearAtEnd() { gradients.clear(); }
 };
 
 double sum_of_squares(const GradientList& list) {
@@ -132,6 +137,7 @@ double clip_grad_norm_(std::span<const Tensor> parameters, double max_norm,
   TUTTI_CHECK(options.norm_type > 0, ValueError, "clip_grad_norm_: norm_type must be above 0, given ",
               options.norm_type);
   static thread_local Gradients gradients;
+  const ClearAtEnd clear_at_end{gradients};
   gradients.collect(parameters);
   if (gradients.tensors.empty()) return 0;
   gradients.make_lists();
@@ -147,7 +153,6 @@ double clip_grad_norm_(std::span<const Tensor> parameters, double max_norm,
   // Not std::min: a NaN is to reach all gradients.
   const double factor = max_norm / (norm + 1e-6);
   if (!(factor >= 1)) scale(gradients, factor);
-  gradients.clear();
   return norm;
 }
 

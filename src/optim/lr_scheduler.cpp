@@ -48,7 +48,12 @@ void LRScheduler::start() { apply(); }
 
 void LRScheduler::step() {
   ++step_count_;
-  apply();
+  try {
+    apply();
+  } catch (...) {
+    --step_count_;
+    throw;
+  }
 }
 
 void LRScheduler::apply() {

@@ -167,6 +167,7 @@ TEST(LRScheduler, ACycleEnds) {
   OneCycleLR scheduler(optimizer, {.max_lr = 0.5, .total_steps = 3});
   for (int step = 0; step < 3; ++step) scheduler.step();
   EXPECT_TRUE(contains(error_of<ValueError>([&] { scheduler.step(); }), "step 4 of a cycle of 3 steps"));
+  EXPECT_EQ(scheduler.step_count(), 3);
 }
 
 }  // namespace
