@@ -23,7 +23,7 @@ class Dense {
  public:
   explicit Dense(const Tensor& tensor)
       : tensor_(tensor), dense_(tensor.is_contiguous() ? tensor : raw::contiguous(tensor)) {}
-  void* data() const { return dense_.raw_data(); }
+  void* data() const { return dense_.impl()->data; }
   // After the tensor was to be written.
   void write_back() const {
     if (!dense_.is_same(tensor_)) raw::copy(tensor_, dense_);
@@ -100,6 +100,9 @@ class TransferState final : public detail::PointToPointState {
   }
   std::chrono::nanoseconds poll_interval() const noexcept override {
     return transfer_ == nullptr ? std::chrono::nanoseconds(0) : transfer_->poll_interval();
+  }
+  std::string text() const override {
+    return concat(to_text(message_.contract), " with tag ", message_.tag, " in group '", core_->name, "'");
   }
   void release() noexcept override {
     transfer_ = nullptr;

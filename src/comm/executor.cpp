@@ -9,6 +9,7 @@
 
 #include "core/parallel_for.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/core/log.hpp"
 #include "tutti/core/trace.hpp"
 
 namespace tutti::comm {
@@ -22,6 +23,9 @@ constexpr auto kWaiterSpins = 20us;
 // Bounds what a lost wake-up could cost; none is known.
 constexpr auto kLongestSleep = 100ms;
 constexpr auto kLongestIdle = 10s;
+// For sends and receives that are under way when the Environment ends. All ranks have come to their end by then, so what
+// has a counterpart is moving already.
+constexpr auto kLastTransfers = 2s;
 
 std::atomic<Executor*> current_executor{nullptr};
 constinit thread_local bool thread_is_communication = false;
@@ -30,6 +34,17 @@ constinit thread_local int thread_entry_depth = 0;  // entries that this thread 
 int processors_of_this_thread() noexcept {
   cpu_set_t set;
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// Nobody may be left to wait for it, so that its error would never be seen.
+void warn_of_lost(const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    log::warning(failure.what());
+  } catch (...) {
+    log::warning("a send or receive has failed while the Environment ended");
+  }
 }
 
 }  // namespace
@@ -132,12 +147,30 @@ void Executor::progress_point_to_point() noexcept {
       error = std::current_exception();
     }
     if (!done) continue;
+    if (error != nullptr && stopping_.load(std::memory_order_relaxed)) warn_of_lost(error);
     work->release();
     work->finish(std::move(error));
     work.reset();
   }
   std::erase(point_to_point_, nullptr);
   point_to_point_count_.store(point_to_point_.size(), std::memory_order_seq_cst);
+}
+
+void Executor::give_up_point_to_point() noexcept {
+  for (const std::shared_ptr<detail::WorkState>& work : point_to_point_) {
+    std::exception_ptr error;
+    try {
+      tutti::detail::fail<CommError>(work->as_point_to_point()->text(),
+                                     " has found no counterpart before the Environment has ended");
+    } catch (...) {
+      error = std::current_exception();
+    }
+    warn_of_lost(error);
+    work->release();
+    work->finish(error);
+  }
+  point_to_point_.clear();
+  point_to_point_count_.store(0, std::memory_order_seq_cst);
 }
 
 std::chrono::nanoseconds Executor::longest_sleep() const noexcept {
@@ -172,12 +205,17 @@ void Executor::thread_main() noexcept {
 // While sends and receives are under way the thread sleeps at the doorbell, which peers and wake_thread() ring.
 void Executor::move_messages() noexcept {
   Doorbell::Listener listener(doorbell_);
+  auto give_up_at = Clock::time_point::max();
   while (point_to_point_count_.load(std::memory_order_seq_cst) != 0) {
     listener.arm();
     std::chrono::nanoseconds sleep{};
     {
       const std::lock_guard lock(run_mutex_);
       run_entries(nullptr);
+      if (stopping_.load(std::memory_order_acquire) && !has_entries()) {
+        give_up_at = std::min(give_up_at, Clock::now() + kLastTransfers);
+        if (Clock::now() >= give_up_at) give_up_point_to_point();
+      }
       sleep = longest_sleep();
     }
     if (point_to_point_count_.load(std::memory_order_seq_cst) != 0) listener.sleep(sleep);

@@ -42,12 +42,13 @@ class Executor {
   static Executor* current() noexcept;
   static void set_current(Executor* executor) noexcept;
 
-  // Works off the queue and ends the thread.
+  // Works off the queue and ends the thread. Started sends and receives have a moment left to finish; then they fail.
   void stop() noexcept;
 
  private:
   void thread_main() noexcept;
   void move_messages() noexcept;
+  void give_up_point_to_point() noexcept;
   void run_entries(const detail::WorkState* until) noexcept;
   std::shared_ptr<detail::WorkState> pop();
   void execute(std::shared_ptr<detail::WorkState> work) noexcept;

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace tutti::comm::detail {
 
@@ -52,6 +53,8 @@ class PointToPointState : public WorkState {
   virtual bool progress() = 0;
   // How long a process may sleep before it must look again, if no doorbell rings.
   virtual std::chrono::nanoseconds poll_interval() const noexcept = 0;
+  // What it is, for messages.
+  virtual std::string text() const = 0;
   PointToPointState* as_point_to_point() noexcept final { return this; }
   void run() final {}
 };
