@@ -74,7 +74,8 @@ function(tutti_isa_sources)
       # GCC 12 wrongly finds its own AVX-512 intrinsics to read uninitialised variables (GCC bug 105593). clang 14 has no vector
       # functions of libm to put into `omp simd` loops, and says so.
       target_compile_options(${target} PRIVATE
-        -O3 -fno-math-errno -fno-trapping-math $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized>
+        $<IF:$<BOOL:${TUTTI_SANITIZE}>,-O1,-O3> -fno-math-errno -fno-trapping-math
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized>
         $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
       if(TUTTI_BASELINE_FLAGS)
         target_compile_options(${target} PRIVATE -march=x86-64-${level})
