@@ -48,31 +48,29 @@ struct SlowDataset : data::Dataset<SlowDataset> {
   }
 };
 
-// Wall time between two readings of the clock lies between these.
-void expect_about(std::int64_t nanoseconds, std::int64_t pauses) {
-  EXPECT_GE(nanoseconds, pauses * kPause);
-  EXPECT_LT(nanoseconds, (pauses + 1) * kPause + 500'000'000);  // a loaded machine may add to it
-}
+// Upper bounds would fail on a loaded machine. They aren't needed: time that is given to a wrong phase is missing in its own.
+void expect_pauses(std::int64_t nanoseconds, std::int64_t pauses) { EXPECT_GE(nanoseconds, pauses * kPause); }
 
 TEST(StepProfiler, PhasesSumToTheWallTimeOfTheSteps) {
   StepProfiler steps(0);
   const std::int64_t before = trace::now_ns();
   steps.restart();
   const std::int64_t after_start = trace::now_ns();
+  std::int64_t before_end = 0;
   for (int i = 0; i < 3; ++i) {
     {
       const phase::Scope scope(Kind::kDataWait);
       pause();
     }
     pause();
+    before_end = trace::now_ns();
     steps.end_step();
   }
   const std::int64_t end = trace::now_ns();
   const auto& total = steps.total();
   EXPECT_EQ(total.steps, 3);
   EXPECT_LE(total.wall_ns(), end - before);
-  // What is not within is the time between end_step's own reading of the clock and ours: far less than a pause.
-  EXPECT_GE(total.wall_ns(), end - after_start - kPause);
+  EXPECT_GE(total.wall_ns(), before_end - after_start);
   EXPECT_GE(total[Kind::kDataWait], 3 * kPause);
   EXPECT_GE(total[Kind::kOther], 3 * kPause);
   EXPECT_EQ(total[Kind::kDataWait] + total[Kind::kOther], total.wall_ns());
@@ -93,12 +91,11 @@ TEST(StepProfiler, TellsLoaderForwardBackwardOptimizerAndTheRestApart) {
   }
   const auto& total = steps.total();
   ASSERT_EQ(total.steps, 2);
-  expect_about(total[Kind::kDataWait], 4);  // two samples a batch
-  expect_about(total[Kind::kForward], 2);
-  expect_about(total[Kind::kBackward], 2);
-  expect_about(total[Kind::kOther], 2);
+  expect_pauses(total[Kind::kDataWait], 4);  // two samples a batch
+  expect_pauses(total[Kind::kForward], 2);
+  expect_pauses(total[Kind::kBackward], 2);
+  expect_pauses(total[Kind::kOther], 2);
   EXPECT_GT(total[Kind::kOptimizer], 0);
-  EXPECT_LT(total[Kind::kOptimizer], total.wall_ns() / 4);
   EXPECT_EQ(total[Kind::kExposedCommunication], 0);
 }
 
@@ -109,7 +106,7 @@ TEST(StepProfiler, LossAfterTheModelBelongsToForward) {
   pause();
   loss.sum().backward();
   steps.end_step();
-  expect_about(steps.total()[Kind::kForward], 2);
+  expect_pauses(steps.total()[Kind::kForward], 2);
 }
 
 TEST(StepProfiler, WarmUpStepsStayOutOfTheTotal) {
