@@ -28,12 +28,23 @@ extern "C" {
 #define TUTTI_MAX_DIMS 8
 
 /* Same values as tutti::DType. */
-enum { TUTTI_F64, TUTTI_F32, TUTTI_F16, TUTTI_BF16, TUTTI_I64, TUTTI_I32, TUTTI_I16, TUTTI_I8, TUTTI_U8, TUTTI_BOOL };
+enum {
+  TUTTI_F64,
+  TUTTI_F32,
+  TUTTI_F16,
+  TUTTI_BF16,
+  TUTTI_I64,
+  TUTTI_I32,
+  TUTTI_I16,
+  TUTTI_I8,
+  TUTTI_U8,
+  TUTTI_BOOL
+};
 
 typedef enum tutti_status {
   TUTTI_OK = 0,
-  TUTTI_UNSUPPORTED = 1,   /* no such kernel for this dtype or device -> DTypeError / DeviceError */
-  TUTTI_INVALID = 2,       /* an argument that only the kernel can check (an index out of range) -> IndexError */
+  TUTTI_UNSUPPORTED = 1, /* no such kernel for this dtype or device -> DTypeError / DeviceError */
+  TUTTI_INVALID = 2, /* an argument that only the kernel can check (an index out of range) -> IndexError */
   TUTTI_OUT_OF_MEMORY = 3, /* -> MemoryError */
   TUTTI_DEVICE_FAILED = 4  /* the device or a vendor library reports an error -> DeviceError */
 } tutti_status;
@@ -93,8 +104,9 @@ enum { TUTTI_SUM, TUTTI_MEAN, TUTTI_AMAX, TUTTI_AMIN, TUTTI_PROD, TUTTI_SUM_SQUA
 typedef struct tutti_reduce {
   tutti_stream stream;
   int32_t op;
-  uint32_t dims;   /* bit d set: dim d of `in` is reduced */
-  tutti_view out;  /* same ndim as in, size 1 in the reduced dims; f16/bf16/f32 accumulate in f32, integers in i64 */
+  uint32_t dims; /* bit d set: dim d of `in` is reduced */
+  tutti_view
+      out; /* same ndim as in, size 1 in the reduced dims; f16/bf16/f32 accumulate in f32, integers in i64 */
   tutti_view in;
 } tutti_reduce;
 /* Position of the greatest (smallest) element along one dim; the first of equal ones; NaN counts as greatest. */
@@ -128,11 +140,11 @@ typedef struct tutti_conv2d {
   int32_t groups;
   int32_t epilogue;
   int32_t precision;
-  double beta;          /* weight gradient only: 0 or 1 */
-  tutti_view x;         /* input, or its gradient (backward_data writes it) */
-  tutti_weight weight;  /* weight, or its gradient (backward_weight writes it) */
-  tutti_view bias;      /* [O], or its gradient; data may be null */
-  tutti_view y;         /* output, or its gradient */
+  double beta;         /* weight gradient only: 0 or 1 */
+  tutti_view x;        /* input, or its gradient (backward_data writes it) */
+  tutti_weight weight; /* weight, or its gradient (backward_weight writes it) */
+  tutti_view bias;     /* [O], or its gradient; data may be null */
+  tutti_view y;        /* output, or its gradient */
 } tutti_conv2d;
 
 /* ---- pooling over the last two dims of [N, C, H, W] --------------------------------------------------------------- */
@@ -143,7 +155,8 @@ typedef struct tutti_pool2d {
   int32_t divisor_override;                              /* average only; 0: none */
   tutti_view x;
   tutti_view y;
-  tutti_view indices; /* max: position in the window (row * kernel width + column), u8 if the window has at most 256 elements, else i32 */
+  tutti_view
+      indices; /* max: position in the window (row * kernel width + column), u8 if the window has at most 256 elements, else i32 */
 } tutti_pool2d;
 
 /* ---- softmax family over one dim ---------------------------------------------------------------------------------- */
@@ -151,9 +164,9 @@ typedef struct tutti_softmax {
   tutti_stream stream;
   int32_t dim;
   int32_t log;
-  tutti_view out;    /* forward: result; backward: gradient of the input */
-  tutti_view in;     /* forward: input; backward: the forward's result */
-  tutti_view grad;   /* backward only: gradient of the result */
+  tutti_view out;  /* forward: result; backward: gradient of the input */
+  tutti_view in;   /* forward: input; backward: the forward's result */
+  tutti_view grad; /* backward only: gradient of the result */
 } tutti_softmax;
 /* Fused log-softmax and negative log likelihood; logits [N, C] (rows may be strided), targets [N] i64.
  * losses [N] f32 (f64 for f64 logits): loss of each row, 0 where ignored; log_sum_exp [N]; both written by forward.
@@ -166,7 +179,8 @@ typedef struct tutti_cross_entropy {
   tutti_view targets;
   tutti_view weight; /* [C] class weights; data may be null */
   tutti_view losses;
-  tutti_view row_weights; /* [N] weight of each row's target, 0 where ignored: the mean's denominator is its sum */
+  tutti_view
+      row_weights; /* [N] weight of each row's target, 0 where ignored: the mean's denominator is its sum */
   tutti_view log_sum_exp;
   tutti_view grad_losses;
   tutti_view grad_logits;
@@ -179,12 +193,13 @@ typedef struct tutti_batch_norm {
   double eps;
   int32_t training;
   tutti_view x;
-  tutti_view weight, bias;                 /* [C]; data may be null */
-  tutti_view running_mean, running_var;    /* [C]; data may be null; updated in training */
-  tutti_view y;                            /* forward */
-  tutti_view save_mean, save_invstd;       /* [C], f32 (f64 for f64): written by forward in training, read by backward */
-  tutti_view grad_y, grad_x;               /* backward; grad_x.data may be null */
-  tutti_view grad_weight, grad_bias;       /* backward; data may be null */
+  tutti_view weight, bias;              /* [C]; data may be null */
+  tutti_view running_mean, running_var; /* [C]; data may be null; updated in training */
+  tutti_view y;                         /* forward */
+  tutti_view save_mean,
+      save_invstd;           /* [C], f32 (f64 for f64): written by forward in training, read by backward */
+  tutti_view grad_y, grad_x; /* backward; grad_x.data may be null */
+  tutti_view grad_weight, grad_bias; /* backward; data may be null */
 } tutti_batch_norm;
 
 /* ---- random ------------------------------------------------------------------------------------------------------- */
@@ -195,7 +210,8 @@ typedef struct tutti_random {
   tutti_philox philox;
   double a, b;       /* uniform [a, b); normal mean a, deviation b; bernoulli probability a */
   int64_t low, high; /* randint [low, high) */
-  tutti_view out;    /* logical (row-major) element i draws number i (normal: pairs; i64 randint: 2 numbers each) */
+  tutti_view
+      out; /* logical (row-major) element i draws number i (normal: pairs; i64 randint: 2 numbers each) */
 } tutti_random;
 /* out = in * mask / (1 - p); the mask depends on philox and the logical element index alone, so backward and recompute get the same. */
 typedef struct tutti_dropout {
@@ -210,7 +226,8 @@ typedef struct tutti_dropout {
 typedef struct tutti_copy {
   tutti_stream stream;
   tutti_view out;
-  tutti_view in; /* same shape (stride 0 where broadcast), any strides, any dtype: converts like a C++ cast of the values, saturating NaN rules as documented in copy.cpp */
+  tutti_view
+      in; /* same shape (stride 0 where broadcast), any strides, any dtype: converts like a C++ cast of the values, saturating NaN rules as documented in copy.cpp */
 } tutti_copy;
 typedef struct tutti_fill {
   tutti_stream stream;
@@ -236,12 +253,12 @@ typedef struct tutti_index {
 typedef struct tutti_tensor_list {
   int64_t count;
   const int64_t* numels;
-  int32_t dtype;         /* of all arrays */
+  int32_t dtype; /* of all arrays */
   void* const* params;
   void* const* grads;
-  void* const* state1;   /* sgd: momentum buffer (null array: none); adam: exp_avg */
-  void* const* state2;   /* adam: exp_avg_sq */
-  void* const* state3;   /* adam with amsgrad: max_exp_avg_sq, else null */
+  void* const* state1; /* sgd: momentum buffer (null array: none); adam: exp_avg */
+  void* const* state2; /* adam: exp_avg_sq */
+  void* const* state3; /* adam with amsgrad: max_exp_avg_sq, else null */
 } tutti_tensor_list;
 typedef struct tutti_sgd {
   tutti_stream stream;
@@ -269,12 +286,14 @@ typedef struct tutti_list_scale {
 } tutti_list_scale;
 
 typedef struct tutti_memory_functions {
-  tutti_status (*allocate)(int32_t device, size_t bytes, void** out); /* system allocation, 64-byte aligned at least */
+  tutti_status (*allocate)(int32_t device, size_t bytes,
+                           void** out); /* system allocation, 64-byte aligned at least */
   tutti_status (*release)(int32_t device, void* data, size_t bytes);
   tutti_status (*allocate_pinned)(size_t bytes, void** out);
   tutti_status (*release_pinned)(void* data, size_t bytes);
   /* kind of each side: 1 on this backend's device, 0 host */
-  tutti_status (*copy)(tutti_stream stream, void* out, int32_t out_on_device, const void* in, int32_t in_on_device, size_t bytes);
+  tutti_status (*copy)(tutti_stream stream, void* out, int32_t out_on_device, const void* in,
+                       int32_t in_on_device, size_t bytes);
   tutti_status (*info)(int32_t device, size_t* free_bytes, size_t* total_bytes);
 } tutti_memory_functions;
 

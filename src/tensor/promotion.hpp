@@ -14,9 +14,7 @@ namespace tutti {
 
 class ResultType {
  public:
-  void add(const Tensor& tensor) {
-    add(tensor.dim() > 0 ? dimensioned_ : zero_dim_, tensor.dtype());
-  }
+  void add(const Tensor& tensor) { add(tensor.dim() > 0 ? dimensioned_ : zero_dim_, tensor.dtype()); }
   void add(Scalar number) noexcept;
   // Of at least one operand.
   DType get() const noexcept;

@@ -54,9 +54,8 @@ TEST(Module, StateDictLeavesTransientBuffersOut) {
   Net net;
   std::vector<std::string> names;
   for (const auto& [name, value] : net.state_dict()) names.push_back(name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"bias", "first.scale", "first.fc.weight", "first.fc.bias", "second.scale",
-                                      "second.fc.weight", "second.fc.bias"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"bias", "first.scale", "first.fc.weight", "first.fc.bias",
+                                             "second.scale", "second.fc.weight", "second.fc.bias"}));
 }
 
 struct Twice : nn::Module<Twice> {

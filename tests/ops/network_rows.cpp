@@ -38,7 +38,8 @@ Array batched_product(const Array& a, const Array& b) {
   sizes.push_back(m);
   sizes.push_back(n);
   Array c = Array::of(sizes);
-  const auto from_a = broadcast_indices(Array::of(a_batch), batch), from_b = broadcast_indices(Array::of(b_batch), batch);
+  const auto from_a = broadcast_indices(Array::of(a_batch), batch),
+             from_b = broadcast_indices(Array::of(b_batch), batch);
   for (std::size_t i = 0; i < from_a.size(); ++i) {
     const auto part = [](const Array& x, std::int64_t index, std::int64_t rows, std::int64_t columns) {
       const auto start = x.values.begin() + index * rows * columns;
@@ -68,14 +69,16 @@ struct Geometry {
   std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation = 1, groups = 1;
 };
 
-std::int64_t extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
+std::int64_t extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                    std::int64_t dilation) {
   return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
 // Calls f(output index, input index or -1 for padding, kernel index) for every window position of every plane.
 template <class F>
 Shape windows(const Shape& x, std::int64_t kh, std::int64_t kw, const Geometry& g, const F& f) {
-  const std::int64_t h = extent(x[2], kh, g.stride_h, g.pad_h, g.dilation), w = extent(x[3], kw, g.stride_w, g.pad_w, g.dilation);
+  const std::int64_t h = extent(x[2], kh, g.stride_h, g.pad_h, g.dilation),
+                     w = extent(x[3], kw, g.stride_w, g.pad_w, g.dilation);
   for (std::int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
     for (std::int64_t o = 0; o < h * w; ++o) {
       for (std::int64_t k = 0; k < kh * kw; ++k) {
@@ -92,11 +95,13 @@ Shape windows(const Shape& x, std::int64_t kh, std::int64_t kw, const Geometry& 
 Array conv_reference(Arrays in, const Geometry& g) {
   const Array& x = in[0];
   const Array& w = in[1];
-  const std::int64_t channels = x.sizes[1], outputs = w.sizes[0], per_group = w.sizes[1], kh = w.sizes[2], kw = w.sizes[3];
+  const std::int64_t channels = x.sizes[1], outputs = w.sizes[0], per_group = w.sizes[1], kh = w.sizes[2],
+                     kw = w.sizes[3];
   const std::int64_t h = extent(x.sizes[2], kh, g.stride_h, g.pad_h, g.dilation),
                      width = extent(x.sizes[3], kw, g.stride_w, g.pad_w, g.dilation);
   Array y = Array::of({x.sizes[0], outputs, h, width});
-  for (std::int64_t i = 0; i < y.numel(); ++i) y.at(i) = in.size() > 2 ? in[2].at(i / (h * width) % outputs) : 0;
+  for (std::int64_t i = 0; i < y.numel(); ++i)
+    y.at(i) = in.size() > 2 ? in[2].at(i / (h * width) % outputs) : 0;
   const std::int64_t out_per_group = outputs / g.groups;
   windows(x.sizes, kh, kw, g, [&](std::int64_t o, std::int64_t from, std::int64_t k) {
     if (from < 0) return;
@@ -120,7 +125,8 @@ Array max_pool_reference(const Array& x, std::int64_t kh, std::int64_t kw, const
   return y;
 }
 
-Array avg_pool_reference(const Array& x, std::int64_t kh, std::int64_t kw, const Geometry& g, bool count_pad) {
+Array avg_pool_reference(const Array& x, std::int64_t kh, std::int64_t kw, const Geometry& g,
+                         bool count_pad) {
   Array y = Array::of({x.sizes[0], x.sizes[1], extent(x.sizes[2], kh, g.stride_h, g.pad_h, 1),
                        extent(x.sizes[3], kw, g.stride_w, g.pad_w, 1)});
   Array counts = y;
@@ -167,7 +173,8 @@ Array softmax_reference(const Array& x, std::size_t dim, bool log) {
 }
 
 // Mean over rows of logits [N, C], targets [N]; the last term of the sum is the smoothing's.
-Array cross_entropy_reference(Arrays in, double smoothing, std::int64_t ignored, const Array* weight, Reduction reduction) {
+Array cross_entropy_reference(Arrays in, double smoothing, std::int64_t ignored, const Array* weight,
+                              Reduction reduction) {
   const Array& x = in[0];
   const Array log_p = softmax_reference(x, 1, true);
   const std::int64_t classes = x.sizes[1];
@@ -193,19 +200,27 @@ std::uint32_t philox_number(const PhiloxState& state, std::uint64_t i) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
   const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32U); };
   const std::uint64_t counter = state.offset + i / 4;
-  const r123::Philox4x32::ctr_type block = r123::Philox4x32()(
-      {{low(counter), high(counter), low(state.stream), high(state.stream)}}, {{low(state.seed), high(state.seed)}});
+  const r123::Philox4x32::ctr_type block =
+      r123::Philox4x32()({{low(counter), high(counter), low(state.stream), high(state.stream)}},
+                         {{low(state.seed), high(state.seed)}});
   return block[i % 4];
 }
 
 void add_matmul_rows(std::vector<OpRow>& rows) {
-  const std::vector<std::vector<Input>> cases = {
-      {{{3, 5}}, {{5, 4}}},          {{{1, 1}}, {{1, 1}}},       {{{17, 33}}, {{33, 9}}}, {{{2, 3, 4}}, {{2, 4, 5}}},
-      {{{2, 1, 3, 4}}, {{5, 4, 2}}}, {{{3, 0}}, {{0, 4}}},       {{{0, 3}}, {{3, 4}}},    {{{3, 4}}, {{2, 4, 5}}}};
-  rows.push_back({"matmul", [](In in) { return matmul(in[0], in[1]); },
-                  [](Arrays in) { return batched_product(in[0], in[1]); }, cases, Takes::kNumeric, true, 2e-6,
+  const std::vector<std::vector<Input>> cases = {{{{3, 5}}, {{5, 4}}},          {{{1, 1}}, {{1, 1}}},
+                                                 {{{17, 33}}, {{33, 9}}},       {{{2, 3, 4}}, {{2, 4, 5}}},
+                                                 {{{2, 1, 3, 4}}, {{5, 4, 2}}}, {{{3, 0}}, {{0, 4}}},
+                                                 {{{0, 3}}, {{3, 4}}},          {{{3, 4}}, {{2, 4, 5}}}};
+  rows.push_back({"matmul",
+                  [](In in) { return matmul(in[0], in[1]); },
+                  [](Arrays in) { return batched_product(in[0], in[1]); },
+                  cases,
+                  Takes::kNumeric,
+                  true,
+                  2e-6,
                   {{{129, 200}}, {{200, 130}}}});
-  rows.push_back({"matmul-vectors", [](In in) { return matmul(in[0], in[1]); },
+  rows.push_back({"matmul-vectors",
+                  [](In in) { return matmul(in[0], in[1]); },
                   [](Arrays in) {
                     Array a = in[0], b = in[1];
                     const bool first = a.sizes.size() == 1, second = b.sizes.size() == 1;
@@ -217,66 +232,145 @@ void add_matmul_rows(std::vector<OpRow>& rows) {
                     return c;
                   },
                   {{{{5}}, {{5}}}, {{{3, 5}}, {{5}}}, {{{5}}, {{5, 2}}}, {{{2, 3, 5}}, {{5}}}}});
-  rows.push_back({"linear", [](In in) { return linear(in[0], in[1], in[2]); }, linear_reference,
-                  {{{{3, 5}}, {{4, 5}}, {{4}}}, {{{2, 3, 7}}, {{1, 7}}, {{1}}}, {{{5}}, {{2, 5}}, {{2}}}, {{{0, 5}}, {{4, 5}}, {{4}}},
+  rows.push_back({"linear",
+                  [](In in) { return linear(in[0], in[1], in[2]); },
+                  linear_reference,
+                  {{{{3, 5}}, {{4, 5}}, {{4}}},
+                   {{{2, 3, 7}}, {{1, 7}}, {{1}}},
+                   {{{5}}, {{2, 5}}, {{2}}},
+                   {{{0, 5}}, {{4, 5}}, {{4}}},
                    {{{33, 65}}, {{17, 65}}, {{17}}}},
-                  Takes::kFloating, true, 2e-6, {{{128, 200}}, {{130, 200}}, {{130}}}});
-  rows.push_back({"linear-no-bias", [](In in) { return linear(in[0], in[1]); }, linear_reference,
-                  {{{{3, 5}}, {{4, 5}}}}, Takes::kFloating, true, 2e-6, {}});
+                  Takes::kFloating,
+                  true,
+                  2e-6,
+                  {{{128, 200}}, {{130, 200}}, {{130}}}});
+  rows.push_back({"linear-no-bias",
+                  [](In in) { return linear(in[0], in[1]); },
+                  linear_reference,
+                  {{{{3, 5}}, {{4, 5}}}},
+                  Takes::kFloating,
+                  true,
+                  2e-6,
+                  {}});
 }
 
 void add_image_rows(std::vector<OpRow>& rows) {
-  const auto conv = [&](const char* name, const Geometry& g, std::vector<std::vector<Input>> cases, std::vector<Input> large) {
-    const Conv2dFunctionOptions options{.stride = {static_cast<int>(g.stride_h), static_cast<int>(g.stride_w)},
-                                        .padding = {static_cast<int>(g.pad_h), static_cast<int>(g.pad_w)},
-                                        .dilation = static_cast<int>(g.dilation),
-                                        .groups = static_cast<int>(g.groups)};
-    rows.push_back({name, [options](In in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Tensor(), options); },
-                    [g](Arrays in) { return conv_reference(in, g); }, std::move(cases), Takes::kFloating, true, 4e-6,
-                    std::move(large)});
+  const auto conv = [&](const char* name, const Geometry& g, std::vector<std::vector<Input>> cases,
+                        std::vector<Input> large) {
+    const Conv2dFunctionOptions options{
+        .stride = {static_cast<int>(g.stride_h), static_cast<int>(g.stride_w)},
+        .padding = {static_cast<int>(g.pad_h), static_cast<int>(g.pad_w)},
+        .dilation = static_cast<int>(g.dilation),
+        .groups = static_cast<int>(g.groups)};
+    rows.push_back(
+        {name, [options](In in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Tensor(), options); },
+         [g](Arrays in) { return conv_reference(in, g); }, std::move(cases), Takes::kFloating, true, 4e-6,
+         std::move(large)});
   };
-  conv("conv2d", {}, {{{{2, 3, 7, 6}}, {{4, 3, 3, 2}}, {{4}}}, {{{1, 1, 5, 5}}, {{2, 1, 1, 1}}, {{2}}}, {{{0, 3, 7, 6}}, {{4, 3, 3, 2}}, {{4}}}},
+  conv("conv2d", {},
+       {{{{2, 3, 7, 6}}, {{4, 3, 3, 2}}, {{4}}},
+        {{{1, 1, 5, 5}}, {{2, 1, 1, 1}}, {{2}}},
+        {{{0, 3, 7, 6}}, {{4, 3, 3, 2}}, {{4}}}},
        {{{9, 32, 14, 14}}, {{64, 32, 3, 3}}, {{64}}});
-  conv("conv2d-padded", {1, 1, 1, 1, 1, 1}, {{{{2, 1, 8, 8}}, {{16, 1, 3, 3}}, {{16}}}, {{{3, 17, 5, 5}}, {{5, 17, 3, 3}}, {{5}}}},
+  conv("conv2d-padded", {1, 1, 1, 1, 1, 1},
+       {{{{2, 1, 8, 8}}, {{16, 1, 3, 3}}, {{16}}}, {{{3, 17, 5, 5}}, {{5, 17, 3, 3}}, {{5}}}},
        {{{9, 1, 28, 28}}, {{32, 1, 3, 3}}, {{32}}});
-  conv("conv2d-strided", {2, 3, 1, 2, 1, 1}, {{{{2, 3, 9, 11}}, {{4, 3, 3, 5}}}}, {{{8, 16, 29, 31}}, {{16, 16, 3, 5}}});
-  conv("conv2d-dilated", {1, 1, 2, 2, 2, 1}, {{{{2, 3, 9, 8}}, {{4, 3, 3, 3}}, {{4}}}}, {{{8, 16, 28, 28}}, {{16, 16, 3, 3}}, {{16}}});
-  conv("conv2d-groups", {1, 1, 1, 1, 1, 2}, {{{{2, 4, 6, 5}}, {{6, 2, 3, 3}}, {{6}}}}, {{{8, 32, 14, 14}}, {{32, 16, 3, 3}}, {{32}}});
+  conv("conv2d-strided", {2, 3, 1, 2, 1, 1}, {{{{2, 3, 9, 11}}, {{4, 3, 3, 5}}}},
+       {{{8, 16, 29, 31}}, {{16, 16, 3, 5}}});
+  conv("conv2d-dilated", {1, 1, 2, 2, 2, 1}, {{{{2, 3, 9, 8}}, {{4, 3, 3, 3}}, {{4}}}},
+       {{{8, 16, 28, 28}}, {{16, 16, 3, 3}}, {{16}}});
+  conv("conv2d-groups", {1, 1, 1, 1, 1, 2}, {{{{2, 4, 6, 5}}, {{6, 2, 3, 3}}, {{6}}}},
+       {{{8, 32, 14, 14}}, {{32, 16, 3, 3}}, {{32}}});
   conv("conv2d-depthwise", {1, 1, 1, 1, 1, 4}, {{{{2, 4, 6, 5}}, {{4, 1, 3, 3}}, {{4}}}}, {});
-  rows.push_back({"max_pool2d", [](In in) { return max_pool2d(in[0], {.kernel_size = 2}); },
-                  [](Arrays in) { return max_pool_reference(in[0], 2, 2, {2, 2, 0, 0, 1, 1}); },
-                  {{{{2, 3, 6, 8}}}, {{{1, 17, 5, 7}}}, {{{0, 3, 4, 4}}}}, Takes::kFloating, true, 0, {{{9, 33, 28, 28}}}});
-  rows.push_back({"max_pool2d-overlapping",
-                  [](In in) { return max_pool2d(in[0], {.kernel_size = {3, 2}, .stride = {2, 1}, .padding = 1, .dilation = 1}); },
-                  [](Arrays in) { return max_pool_reference(in[0], 3, 2, {2, 1, 1, 1, 1, 1}); },
-                  {{{{2, 3, 6, 8}}}, {{{1, 16, 5, 7}}}}, Takes::kFloating, true, 0, {{{9, 33, 28, 28}}}});
-  rows.push_back({"max_pool2d-dilated", [](In in) { return max_pool2d(in[0], {.kernel_size = 2, .stride = 1, .dilation = 2}); },
-                  [](Arrays in) { return max_pool_reference(in[0], 2, 2, {1, 1, 0, 0, 2, 1}); }, {{{{2, 3, 6, 8}}}},
-                  Takes::kFloating, true, 0, {}});
-  rows.push_back({"avg_pool2d", [](In in) { return avg_pool2d(in[0], {.kernel_size = 2}); },
-                  [](Arrays in) { return avg_pool_reference(in[0], 2, 2, {2, 2, 0, 0, 1, 1}, true); },
-                  {{{{2, 3, 6, 8}}}, {{{1, 17, 5, 7}}}}, Takes::kFloating, true, 4e-6, {{{9, 33, 28, 28}}}});
+  rows.push_back({"max_pool2d",
+                  [](In in) { return max_pool2d(in[0], {.kernel_size = 2}); },
+                  [](Arrays in) {
+                    return max_pool_reference(in[0], 2, 2, {2, 2, 0, 0, 1, 1});
+                  },
+                  {{{{2, 3, 6, 8}}}, {{{1, 17, 5, 7}}}, {{{0, 3, 4, 4}}}},
+                  Takes::kFloating,
+                  true,
+                  0,
+                  {{{9, 33, 28, 28}}}});
+  rows.push_back(
+      {"max_pool2d-overlapping",
+       [](In in) {
+         return max_pool2d(in[0], {.kernel_size = {3, 2}, .stride = {2, 1}, .padding = 1, .dilation = 1});
+       },
+       [](Arrays in) {
+         return max_pool_reference(in[0], 3, 2, {2, 1, 1, 1, 1, 1});
+       },
+       {{{{2, 3, 6, 8}}}, {{{1, 16, 5, 7}}}},
+       Takes::kFloating,
+       true,
+       0,
+       {{{9, 33, 28, 28}}}});
+  rows.push_back({"max_pool2d-dilated",
+                  [](In in) { return max_pool2d(in[0], {.kernel_size = 2, .stride = 1, .dilation = 2}); },
+                  [](Arrays in) {
+                    return max_pool_reference(in[0], 2, 2, {1, 1, 0, 0, 2, 1});
+                  },
+                  {{{{2, 3, 6, 8}}}},
+                  Takes::kFloating,
+                  true,
+                  0,
+                  {}});
+  rows.push_back({"avg_pool2d",
+                  [](In in) { return avg_pool2d(in[0], {.kernel_size = 2}); },
+                  [](Arrays in) {
+                    return avg_pool_reference(in[0], 2, 2, {2, 2, 0, 0, 1, 1}, true);
+                  },
+                  {{{{2, 3, 6, 8}}}, {{{1, 17, 5, 7}}}},
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {{{9, 33, 28, 28}}}});
   rows.push_back({"avg_pool2d-unpadded-count",
-                  [](In in) { return avg_pool2d(in[0], {.kernel_size = 3, .stride = 2, .padding = 1, .count_include_pad = false}); },
-                  [](Arrays in) { return avg_pool_reference(in[0], 3, 3, {2, 2, 1, 1, 1, 1}, false); }, {{{{2, 3, 6, 7}}}},
-                  Takes::kFloating, true, 4e-6, {}});
-  rows.push_back({"avg_pool2d-padded-count", [](In in) { return avg_pool2d(in[0], {.kernel_size = 3, .stride = 2, .padding = 1}); },
-                  [](Arrays in) { return avg_pool_reference(in[0], 3, 3, {2, 2, 1, 1, 1, 1}, true); }, {{{{2, 3, 6, 7}}}},
-                  Takes::kFloating, true, 4e-6, {}});
+                  [](In in) {
+                    return avg_pool2d(
+                        in[0], {.kernel_size = 3, .stride = 2, .padding = 1, .count_include_pad = false});
+                  },
+                  [](Arrays in) {
+                    return avg_pool_reference(in[0], 3, 3, {2, 2, 1, 1, 1, 1}, false);
+                  },
+                  {{{{2, 3, 6, 7}}}},
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {}});
+  rows.push_back({"avg_pool2d-padded-count",
+                  [](In in) { return avg_pool2d(in[0], {.kernel_size = 3, .stride = 2, .padding = 1}); },
+                  [](Arrays in) {
+                    return avg_pool_reference(in[0], 3, 3, {2, 2, 1, 1, 1, 1}, true);
+                  },
+                  {{{{2, 3, 6, 7}}}},
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {}});
 }
 
 void add_norm_rows(std::vector<OpRow>& rows) {
-  rows.push_back({"batch_norm", [](In in) { return batch_norm(in[0], {}, {}, in[1], in[2], {.training = true}); },
+  rows.push_back({"batch_norm",
+                  [](In in) { return batch_norm(in[0], {}, {}, in[1], in[2], {.training = true}); },
                   [](Arrays in) { return batch_norm_reference(in, 1e-5, true, {}, {}); },
-                  {{{{5, 3}}, {{3}, Values::kPositive}, {{3}}}, {{{4, 3, 7}}, {{3}, Values::kPositive}, {{3}}},
+                  {{{{5, 3}}, {{3}, Values::kPositive}, {{3}}},
+                   {{{4, 3, 7}}, {{3}, Values::kPositive}, {{3}}},
                    {{{2, 17, 3, 5}}, {{17}, Values::kPositive}, {{17}}}},
-                  Takes::kFloating, true, 2e-5, {{{9, 33, 14, 14}}, {{33}, Values::kPositive}, {{33}}}});
-  rows.push_back({"batch_norm-eval",
-                  [](In in) { return batch_norm(in[0], in[3], in[4], in[1], in[2], {.training = false, .eps = 1e-3}); },
-                  [](Arrays in) { return batch_norm_reference(in, 1e-3, false, in[3], in[4]); },
-                  {{{{5, 3}}, {{3}}, {{3}}, {{3}, Values::kNormal, 0, true}, {{3}, Values::kPositive, 0, true}},
-                   {{{2, 4, 3, 5}}, {{4}}, {{4}}, {{4}, Values::kNormal, 0, true}, {{4}, Values::kPositive, 0, true}}},
-                  Takes::kFloating, true, 1e-5, {}});
+                  Takes::kFloating,
+                  true,
+                  2e-5,
+                  {{{9, 33, 14, 14}}, {{33}, Values::kPositive}, {{33}}}});
+  rows.push_back(
+      {"batch_norm-eval",
+       [](In in) { return batch_norm(in[0], in[3], in[4], in[1], in[2], {.training = false, .eps = 1e-3}); },
+       [](Arrays in) { return batch_norm_reference(in, 1e-3, false, in[3], in[4]); },
+       {{{{5, 3}}, {{3}}, {{3}}, {{3}, Values::kNormal, 0, true}, {{3}, Values::kPositive, 0, true}},
+        {{{2, 4, 3, 5}}, {{4}}, {{4}}, {{4}, Values::kNormal, 0, true}, {{4}, Values::kPositive, 0, true}}},
+       Takes::kFloating,
+       true,
+       1e-5,
+       {}});
   rows.push_back({"dropout",
                   [](In in) {
                     Generator generator(1234, 5);
@@ -285,26 +379,42 @@ void add_norm_rows(std::vector<OpRow>& rows) {
                   [](Arrays in) {
                     Array y = in[0];
                     for (std::int64_t i = 0; i < y.numel(); ++i) {
-                      const bool dropped = philox_number({1234, 5, 0}, static_cast<std::uint64_t>(i)) < std::floor(std::ldexp(0.3, 32));
+                      const bool dropped = philox_number({1234, 5, 0}, static_cast<std::uint64_t>(i)) <
+                                           std::floor(std::ldexp(0.3, 32));
                       y.at(i) = dropped ? 0 : y.at(i) / 0.7;
                     }
                     return y;
                   },
-                  unary_cases(), Takes::kFloating, true, 4e-6, {{{70, 1001}}}});
+                  unary_cases(),
+                  Takes::kFloating,
+                  true,
+                  4e-6,
+                  {{{70, 1001}}}});
 }
 
 void add_softmax_rows(std::vector<OpRow>& rows) {
   const std::vector<std::vector<Input>> cases = {{{{3, 5}}}, {{{2, 3, 17}}}, {{{1, 129}}}, {{{0, 4}}}};
   for (const bool log : {false, true}) {
     const std::string name = log ? "log_softmax" : "softmax";
-    rows.push_back({name, [log](In in) { return log ? log_softmax(in[0], -1) : softmax(in[0], -1); },
-                    [log](Arrays in) { return softmax_reference(in[0], in[0].sizes.size() - 1, log); }, cases, Takes::kFloating,
-                    true, 4e-6, {{{300, 257}}}});
-    rows.push_back({name + "-middle", [log](In in) { return log ? log_softmax(in[0], 1) : softmax(in[0], 1); },
-                    [log](Arrays in) { return softmax_reference(in[0], 1, log); }, {{{{2, 5, 3}}}, {{{4, 3, 2, 2}}}},
-                    Takes::kFloating, true, 4e-6, {{{30, 33, 65}}}});
+    rows.push_back({name,
+                    [log](In in) { return log ? log_softmax(in[0], -1) : softmax(in[0], -1); },
+                    [log](Arrays in) { return softmax_reference(in[0], in[0].sizes.size() - 1, log); },
+                    cases,
+                    Takes::kFloating,
+                    true,
+                    4e-6,
+                    {{{300, 257}}}});
+    rows.push_back({name + "-middle",
+                    [log](In in) { return log ? log_softmax(in[0], 1) : softmax(in[0], 1); },
+                    [log](Arrays in) { return softmax_reference(in[0], 1, log); },
+                    {{{{2, 5, 3}}}, {{{4, 3, 2, 2}}}},
+                    Takes::kFloating,
+                    true,
+                    4e-6,
+                    {{{30, 33, 65}}}});
   }
-  const std::vector<std::vector<Input>> targets = {{{{5, 4}}, {{5}, Values::kIndex, 4}}, {{{33, 10}}, {{33}, Values::kIndex, 10}}};
+  const std::vector<std::vector<Input>> targets = {{{{5, 4}}, {{5}, Values::kIndex, 4}},
+                                                   {{{33, 10}}, {{33}, Values::kIndex, 10}}};
   const std::vector<Input> large = {{{700, 65}}, {{700}, Values::kIndex, 65}};
   const auto loss = [&](const char* name, CrossEntropyOptions options, bool weighted) {
     rows.push_back({name,
@@ -314,8 +424,8 @@ void add_softmax_rows(std::vector<OpRow>& rows) {
                       return cross_entropy(in[0], in[1], o);
                     },
                     [options, weighted](Arrays in) {
-                      return cross_entropy_reference(in, options.label_smoothing, options.ignore_index, weighted ? &in[2] : nullptr,
-                                                     options.reduction);
+                      return cross_entropy_reference(in, options.label_smoothing, options.ignore_index,
+                                                     weighted ? &in[2] : nullptr, options.reduction);
                     },
                     targets, Takes::kFloating, true, 4e-6, large});
     if (weighted) {

@@ -16,16 +16,16 @@ std::vector<std::vector<Input>> unary_cases(Values values) {
 
 std::vector<std::vector<Input>> binary_cases(Values first, Values second) {
   using Shape = std::vector<std::int64_t>;
-  const std::vector<std::pair<Shape, Shape>> shapes = {{{}, {}},           {{7}, {7}},        {{3, 5}, {3, 5}},
-                                                       {{4, 1, 7}, {5, 1}}, {{3, 5}, {}},      {{}, {2, 3}},
-                                                       {{2, 3, 17}, {17}},  {{2, 1}, {1, 33}}, {{0, 3}, {3}},
-                                                       {{2, 0}, {1, 1}}};
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{}, {}},     {{7}, {7}},         {{3, 5}, {3, 5}},  {{4, 1, 7}, {5, 1}}, {{3, 5}, {}},
+      {{}, {2, 3}}, {{2, 3, 17}, {17}}, {{2, 1}, {1, 33}}, {{0, 3}, {3}},       {{2, 0}, {1, 1}}};
   std::vector<std::vector<Input>> cases;
   for (const auto& [a, b] : shapes) cases.push_back({{a, first}, {b, second}});
   return cases;
 }
 
-std::vector<std::int64_t> broadcast_sizes(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
+std::vector<std::int64_t> broadcast_sizes(const std::vector<std::int64_t>& a,
+                                          const std::vector<std::int64_t>& b) {
   std::vector<std::int64_t> sizes(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t left = i < a.size() ? a[a.size() - 1 - i] : 1;

@@ -76,8 +76,10 @@ Array map(const Array& x, const std::function<double(double)>& f);
 Array zip(const Array& a, const Array& b, const std::function<double(double, double)>& f);  // broadcasts
 // The row-major index of `x` broadcast to `sizes`, for each of its elements.
 std::vector<std::int64_t> broadcast_indices(const Array& x, const std::vector<std::int64_t>& sizes);
-std::vector<std::int64_t> broadcast_sizes(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
+std::vector<std::int64_t> broadcast_sizes(const std::vector<std::int64_t>& a,
+                                          const std::vector<std::int64_t>& b);
 // Folds over the dims of the mask; f(accumulator, element).
-Array fold(const Array& x, std::uint32_t mask, bool keepdim, double start, const std::function<double(double, double)>& f);
+Array fold(const Array& x, std::uint32_t mask, bool keepdim, double start,
+           const std::function<double(double, double)>& f);
 
 }  // namespace tutti::testing

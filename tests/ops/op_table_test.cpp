@@ -29,10 +29,12 @@ double value_of(std::uint64_t i, Values values, std::int64_t limit) {
   z ^= z >> 31U;
   const double u = static_cast<double>(z >> 11U) * 0x1p-53;
   switch (values) {
-    case Values::kNormal: return 3.4 * (u - 0.5) + (u > 0.5 ? 0.01 : -0.01);  // away from 0, where relu has its kink
+    case Values::kNormal:
+      return 3.4 * (u - 0.5) + (u > 0.5 ? 0.01 : -0.01);  // away from 0, where relu has its kink
     case Values::kPositive: return 0.5 + 2.5 * u;
     case Values::kBool: return u > 0.5 ? 1 : 0;
-    case Values::kIndex: return static_cast<double>(static_cast<std::int64_t>(u * static_cast<double>(limit)));
+    case Values::kIndex:
+      return static_cast<double>(static_cast<std::int64_t>(u * static_cast<double>(limit)));
   }
   return 0;
 }
@@ -50,7 +52,8 @@ Tensor make_input(const Input& input, DType dtype, std::uint64_t seed) {
   Tensor tensor = empty(Dims(input.sizes), DType::kFloat64);
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
     double value = value_of(seed * 1000003 + static_cast<std::uint64_t>(i), input.values, input.limit);
-    if (!is_floating_point(dtype)) value = std::floor(std::abs(value) * 3);  // small numbers that every integer holds
+    if (!is_floating_point(dtype))
+      value = std::floor(std::abs(value) * 3);  // small numbers that every integer holds
     if (input.values == Values::kIndex || input.values == Values::kBool) {
       value = value_of(seed * 1000003 + static_cast<std::uint64_t>(i), input.values, input.limit);
     }
@@ -110,7 +113,8 @@ double tolerance_of(const OpRow& row, DType dtype) {
 std::vector<DType> dtypes_of(Takes takes) {
   std::vector<DType> dtypes = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16};
   if (takes != Takes::kFloating) {
-    for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8}) dtypes.push_back(dtype);
+    for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8})
+      dtypes.push_back(dtype);
   }
   if (takes == Takes::kAll) dtypes.push_back(DType::kUInt8);
   return dtypes;
@@ -151,7 +155,8 @@ TEST_P(OpTable, TakesAnyStrides) {
       std::vector<Tensor> inputs = make_inputs(row.cases[c], dtype);
       const Array wanted = row.reference(to_arrays(inputs));
       for (Tensor& input : inputs) input = strided_copy(input);
-      expect_close(row.call(inputs), wanted, tolerance_of(row, dtype), concat(row.name, " strided ", dtype, " case ", c));
+      expect_close(row.call(inputs), wanted, tolerance_of(row, dtype),
+                   concat(row.name, " strided ", dtype, " case ", c));
     }
   }
 }
@@ -172,7 +177,8 @@ TEST_P(OpTable, GradientsMatchFiniteDifferences) {
         if (takes_gradient(row.cases[c][i])) inputs[i].requires_grad_();
       }
       const std::function<Tensor(std::span<const Tensor>)> call = row.call;
-      EXPECT_NO_THROW(autograd::gradcheck(call, inputs, {.atol = 2e-6})) << row.name << " case " << c << (strided ? " strided" : "");
+      EXPECT_NO_THROW(autograd::gradcheck(call, inputs, {.atol = 2e-6}))
+          << row.name << " case " << c << (strided ? " strided" : "");
     }
   }
 }
@@ -228,7 +234,8 @@ TEST_P(OpTable, BitsDoNotDependOnThreads) {
       set_num_threads(threads);
       const std::vector<Tensor> many = run_with_gradients(row, specs, dtype);
       for (std::size_t i = 0; i < one.size(); ++i) {
-        expect_same_bits(one[i], many[i], concat(row.name, " ", dtype, " result ", i, ", ", threads, " threads"));
+        expect_same_bits(one[i], many[i],
+                         concat(row.name, " ", dtype, " result ", i, ", ", threads, " threads"));
       }
     }
   }
@@ -257,17 +264,21 @@ TEST(OpTableComplete, EveryOpHasARow) {
   for (const OpRow& row : all_rows()) covered.insert(row.name.substr(0, row.name.find('-')));
   std::set<std::string> declared;
   const std::regex function(R"(TUTTI_API (?:Tensor|std::pair<Tensor, Tensor>) (\w+)\()");
-  for (const char* file : {"pointwise", "reduction", "matmul", "convolution", "normalization", "loss", "indexing"}) {
+  for (const char* file :
+       {"pointwise", "reduction", "matmul", "convolution", "normalization", "loss", "indexing"}) {
     const std::string text = text_of(concat("ops/", file, ".hpp"));
-    for (std::sregex_iterator it(text.begin(), text.end(), function), end; it != end; ++it) declared.insert((*it)[1]);
+    for (std::sregex_iterator it(text.begin(), text.end(), function), end; it != end; ++it)
+      declared.insert((*it)[1]);
   }
   std::string members = text_of("tensor/tensor.hpp");
   members = members.substr(members.find("// -- views [d]"));
   members = members.substr(0, members.find("Handle's target"));
   const std::regex member(R"(\n  (?:Tensor|Tensor&|std::pair<Tensor, Tensor>) (\w+|operator\[\])\()");
-  for (std::sregex_iterator it(members.begin(), members.end(), member), end; it != end; ++it) declared.insert((*it)[1]);
+  for (std::sregex_iterator it(members.begin(), members.end(), member), end; it != end; ++it)
+    declared.insert((*it)[1]);
   EXPECT_GT(declared.size(), 50U);
-  for (const std::string& name : declared) EXPECT_TRUE(covered.contains(name)) << name << " has no row in the table";
+  for (const std::string& name : declared)
+    EXPECT_TRUE(covered.contains(name)) << name << " has no row in the table";
 }
 
 }  // namespace

@@ -28,10 +28,17 @@ Array gather(const Array& x, Index sizes, const std::function<Index(const Index&
 }
 Array reshaped(const Array& x, Index sizes) { return {std::move(sizes), x.values}; }
 
-OpRow row(const char* name, std::function<Tensor(const Tensor&)> op, std::function<Array(const Array&)> reference,
+OpRow row(const char* name, std::function<Tensor(const Tensor&)> op,
+          std::function<Array(const Array&)> reference,
           std::vector<std::vector<Input>> cases = {{{{2, 3, 4}}}}) {
-  return {name, [op](In in) { return op(in[0]); }, [reference](Arrays in) { return reference(in[0]); }, std::move(cases),
-          Takes::kAll, true, 0, {}};
+  return {name,
+          [op](In in) { return op(in[0]); },
+          [reference](Arrays in) { return reference(in[0]); },
+          std::move(cases),
+          Takes::kAll,
+          true,
+          0,
+          {}};
 }
 
 // Concatenation along dim of any number of arrays.
@@ -45,7 +52,8 @@ Array joined(Arrays parts, std::size_t dim) {
   std::int64_t start = 0;
   for (const Array& part : parts) {
     const std::int64_t run = part.sizes[dim] * inner;
-    for (std::int64_t i = 0; i < part.numel(); ++i) y.at(i / run * sizes[dim] * inner + start + i % run) = part.at(i);
+    for (std::int64_t i = 0; i < part.numel(); ++i)
+      y.at(i / run * sizes[dim] * inner + start + i % run) = part.at(i);
     start += run;
   }
   return y;
@@ -55,48 +63,133 @@ Array joined(Arrays parts, std::size_t dim) {
 
 std::vector<OpRow> shape_rows() {
   std::vector<OpRow> rows = {
-      row("view", [](const Tensor& x) { return x.contiguous().view({4, -1}); }, [](const Array& x) { return reshaped(x, {4, 6}); }),
-      row("reshape", [](const Tensor& x) { return x.reshape({4, -1}); }, [](const Array& x) { return reshaped(x, {4, 6}); }),
-      row("flatten", [](const Tensor& x) { return x.flatten(1); }, [](const Array& x) { return reshaped(x, {2, 12}); }),
-      row("select", [](const Tensor& x) { return x.select(1, -1); },
-          [](const Array& x) { return gather(x, {2, 4}, [](const Index& i) { return Index{i[0], 2, i[1]}; }); }),
-      row("operator[]", [](const Tensor& x) { return x[1]; },
-          [](const Array& x) { return gather(x, {3, 4}, [](const Index& i) { return Index{1, i[0], i[1]}; }); }),
-      row("slice", [](const Tensor& x) { return x.slice(2, 1, 4, 2); },
-          [](const Array& x) { return gather(x, {2, 3, 2}, [](const Index& i) { return Index{i[0], i[1], 1 + 2 * i[2]}; }); }),
-      row("narrow", [](const Tensor& x) { return x.narrow(1, 1, 2); },
-          [](const Array& x) { return gather(x, {2, 2, 4}, [](const Index& i) { return Index{i[0], 1 + i[1], i[2]}; }); }),
-      row("transpose", [](const Tensor& x) { return x.transpose(0, -1); },
-          [](const Array& x) { return gather(x, {4, 3, 2}, [](const Index& i) { return Index{i[2], i[1], i[0]}; }); }),
-      row("t", [](const Tensor& x) { return x.t(); },
-          [](const Array& x) { return gather(x, {5, 3}, [](const Index& i) { return Index{i[1], i[0]}; }); }, {{{{3, 5}}}}),
-      row("permute", [](const Tensor& x) { return x.permute({2, 0, 1}); },
-          [](const Array& x) { return gather(x, {4, 2, 3}, [](const Index& i) { return Index{i[1], i[2], i[0]}; }); }),
-      row("expand", [](const Tensor& x) { return x.expand({2, -1, 4}); },
-          [](const Array& x) { return gather(x, {2, 3, 4}, [](const Index& i) { return Index{i[1], 0}; }); }, {{{{3, 1}}}}),
-      row("squeeze", [](const Tensor& x) { return x.squeeze(); }, [](const Array& x) { return reshaped(x, {3}); }, {{{{1, 3, 1}}}}),
-      row("squeeze-dim", [](const Tensor& x) { return x.squeeze(0); }, [](const Array& x) { return reshaped(x, {3, 1}); },
+      row(
+          "view",
+          [](const Tensor& x) {
+            return x.contiguous().view({4, -1});
+          },
+          [](const Array& x) {
+            return reshaped(x, {4, 6});
+          }),
+      row(
+          "reshape",
+          [](const Tensor& x) {
+            return x.reshape({4, -1});
+          },
+          [](const Array& x) {
+            return reshaped(x, {4, 6});
+          }),
+      row(
+          "flatten", [](const Tensor& x) { return x.flatten(1); },
+          [](const Array& x) {
+            return reshaped(x, {2, 12});
+          }),
+      row(
+          "select", [](const Tensor& x) { return x.select(1, -1); },
+          [](const Array& x) {
+            return gather(x, {2, 4}, [](const Index& i) { return Index{i[0], 2, i[1]}; });
+          }),
+      row(
+          "operator[]", [](const Tensor& x) { return x[1]; },
+          [](const Array& x) {
+            return gather(x, {3, 4}, [](const Index& i) { return Index{1, i[0], i[1]}; });
+          }),
+      row(
+          "slice", [](const Tensor& x) { return x.slice(2, 1, 4, 2); },
+          [](const Array& x) {
+            return gather(x, {2, 3, 2}, [](const Index& i) { return Index{i[0], i[1], 1 + 2 * i[2]}; });
+          }),
+      row(
+          "narrow", [](const Tensor& x) { return x.narrow(1, 1, 2); },
+          [](const Array& x) {
+            return gather(x, {2, 2, 4}, [](const Index& i) { return Index{i[0], 1 + i[1], i[2]}; });
+          }),
+      row(
+          "transpose", [](const Tensor& x) { return x.transpose(0, -1); },
+          [](const Array& x) {
+            return gather(x, {4, 3, 2}, [](const Index& i) { return Index{i[2], i[1], i[0]}; });
+          }),
+      row(
+          "t", [](const Tensor& x) { return x.t(); },
+          [](const Array& x) {
+            return gather(x, {5, 3}, [](const Index& i) { return Index{i[1], i[0]}; });
+          },
+          {{{{3, 5}}}}),
+      row(
+          "permute",
+          [](const Tensor& x) {
+            return x.permute({2, 0, 1});
+          },
+          [](const Array& x) {
+            return gather(x, {4, 2, 3}, [](const Index& i) { return Index{i[1], i[2], i[0]}; });
+          }),
+      row(
+          "expand",
+          [](const Tensor& x) {
+            return x.expand({2, -1, 4});
+          },
+          [](const Array& x) {
+            return gather(x, {2, 3, 4}, [](const Index& i) { return Index{i[1], 0}; });
+          },
+          {{{{3, 1}}}}),
+      row(
+          "squeeze", [](const Tensor& x) { return x.squeeze(); },
+          [](const Array& x) { return reshaped(x, {3}); }, {{{{1, 3, 1}}}}),
+      row(
+          "squeeze-dim", [](const Tensor& x) { return x.squeeze(0); },
+          [](const Array& x) {
+            return reshaped(x, {3, 1});
+          },
           {{{{1, 3, 1}}}}),
-      row("unsqueeze", [](const Tensor& x) { return x.unsqueeze(-1); }, [](const Array& x) { return reshaped(x, {2, 3, 4, 1}); }),
-      row("contiguous", [](const Tensor& x) { return x.transpose(0, 1).contiguous(); },
-          [](const Array& x) { return gather(x, {3, 2, 4}, [](const Index& i) { return Index{i[1], i[0], i[2]}; }); }),
-      row("contiguous-channels-last", [](const Tensor& x) { return x.contiguous(MemoryFormat::kChannelsLast); },
+      row(
+          "unsqueeze", [](const Tensor& x) { return x.unsqueeze(-1); },
+          [](const Array& x) {
+            return reshaped(x, {2, 3, 4, 1});
+          }),
+      row(
+          "contiguous", [](const Tensor& x) { return x.transpose(0, 1).contiguous(); },
+          [](const Array& x) {
+            return gather(x, {3, 2, 4}, [](const Index& i) { return Index{i[1], i[0], i[2]}; });
+          }),
+      row(
+          "contiguous-channels-last",
+          [](const Tensor& x) { return x.contiguous(MemoryFormat::kChannelsLast); },
           [](const Array& x) { return x; }, {{{{2, 3, 4, 5}}}}),
-      row("clone", [](const Tensor& x) { return x.clone(); }, [](const Array& x) { return x; }),
-      row("to", [](const Tensor& x) { return x.to(DType::kFloat64); }, [](const Array& x) { return x; }),
-      row("cpu", [](const Tensor& x) { return x.cpu(); }, [](const Array& x) { return x; }),
+      row(
+          "clone", [](const Tensor& x) { return x.clone(); }, [](const Array& x) { return x; }),
+      row(
+          "to", [](const Tensor& x) { return x.to(DType::kFloat64); }, [](const Array& x) { return x; }),
+      row(
+          "cpu", [](const Tensor& x) { return x.cpu(); }, [](const Array& x) { return x; }),
   };
-  rows.push_back({"cat", [](In in) { return cat({in[0], in[1], in[2]}, 1); }, [](Arrays in) { return joined(in, 1); },
-                  {{{{2, 3}}, {{2, 1}}, {{2, 4}}}, {{{2, 0}}, {{2, 1}}, {{2, 4}}}, {{{3, 2, 2}}, {{3, 5, 2}}, {{3, 1, 2}}}},
-                  Takes::kAll, true, 0, {}});
-  rows.push_back({"stack", [](In in) { return stack({in[0], in[1]}, -1); },
+  rows.push_back({"cat",
+                  [](In in) {
+                    return cat({in[0], in[1], in[2]}, 1);
+                  },
+                  [](Arrays in) { return joined(in, 1); },
+                  {{{{2, 3}}, {{2, 1}}, {{2, 4}}},
+                   {{{2, 0}}, {{2, 1}}, {{2, 4}}},
+                   {{{3, 2, 2}}, {{3, 5, 2}}, {{3, 1, 2}}}},
+                  Takes::kAll,
+                  true,
+                  0,
+                  {}});
+  rows.push_back({"stack",
+                  [](In in) {
+                    return stack({in[0], in[1]}, -1);
+                  },
                   [](Arrays in) {
                     std::vector<Array> parts(in.begin(), in.end());
                     for (Array& part : parts) part.sizes.push_back(1);
                     return joined(parts, parts[0].sizes.size() - 1);
                   },
-                  {{{{2, 3}}, {{2, 3}}}, {{{}}, {{}}}, {{{0, 2}}, {{0, 2}}}}, Takes::kAll, true, 0, {}});
-  rows.push_back({"index_select", [](In in) { return index_select(in[0], 1, in[1]); },
+                  {{{{2, 3}}, {{2, 3}}}, {{{}}, {{}}}, {{{0, 2}}, {{0, 2}}}},
+                  Takes::kAll,
+                  true,
+                  0,
+                  {}});
+  rows.push_back({"index_select",
+                  [](In in) { return index_select(in[0], 1, in[1]); },
                   [](Arrays in) {
                     Index sizes = in[0].sizes;
                     sizes[1] = in[1].numel();
@@ -106,8 +199,13 @@ std::vector<OpRow> shape_rows() {
                       return from;
                     });
                   },
-                  {{{{2, 3, 4}}, {{7}, Values::kIndex, 3}}, {{{5, 4}}, {{3}, Values::kIndex, 4}}, {{{2, 3}}, {{0}, Values::kIndex, 3}}},
-                  Takes::kAll, true, 0, {{{40, 300, 33}}, {{700}, Values::kIndex, 300}}});
+                  {{{{2, 3, 4}}, {{7}, Values::kIndex, 3}},
+                   {{{5, 4}}, {{3}, Values::kIndex, 4}},
+                   {{{2, 3}}, {{0}, Values::kIndex, 3}}},
+                  Takes::kAll,
+                  true,
+                  0,
+                  {{{40, 300, 33}}, {{700}, Values::kIndex, 300}}});
   return rows;
 }
 

@@ -14,26 +14,16 @@ namespace tutti::cpu {
 template <class F>
 decltype(auto) visit_dtype(std::int32_t dtype, const F& f) {
   switch (static_cast<DType>(dtype)) {
-    case DType::kFloat64:
-      return f(static_cast<double*>(nullptr));
-    case DType::kFloat32:
-      return f(static_cast<float*>(nullptr));
-    case DType::kFloat16:
-      return f(static_cast<Half*>(nullptr));
-    case DType::kBFloat16:
-      return f(static_cast<BFloat16*>(nullptr));
-    case DType::kInt64:
-      return f(static_cast<std::int64_t*>(nullptr));
-    case DType::kInt32:
-      return f(static_cast<std::int32_t*>(nullptr));
-    case DType::kInt16:
-      return f(static_cast<std::int16_t*>(nullptr));
-    case DType::kInt8:
-      return f(static_cast<std::int8_t*>(nullptr));
-    case DType::kUInt8:
-      return f(static_cast<std::uint8_t*>(nullptr));
-    case DType::kBool:
-      break;
+    case DType::kFloat64: return f(static_cast<double*>(nullptr));
+    case DType::kFloat32: return f(static_cast<float*>(nullptr));
+    case DType::kFloat16: return f(static_cast<Half*>(nullptr));
+    case DType::kBFloat16: return f(static_cast<BFloat16*>(nullptr));
+    case DType::kInt64: return f(static_cast<std::int64_t*>(nullptr));
+    case DType::kInt32: return f(static_cast<std::int32_t*>(nullptr));
+    case DType::kInt16: return f(static_cast<std::int16_t*>(nullptr));
+    case DType::kInt8: return f(static_cast<std::int8_t*>(nullptr));
+    case DType::kUInt8: return f(static_cast<std::uint8_t*>(nullptr));
+    case DType::kBool: break;
   }
   return f(static_cast<bool*>(nullptr));
 }
