@@ -62,8 +62,8 @@ struct LoaderState {
     validate(options);
     sampler = sampler_of(options, static_cast<std::int64_t>(dataset_size));
     const std::int64_t samples = sampler->size();
-    batches = options.drop_last ? samples / options.batch_size
-                                : (samples + options.batch_size - 1) / options.batch_size;
+    const bool partial = !options.drop_last && samples % options.batch_size != 0;
+    batches = samples / options.batch_size + (partial ? 1 : 0);  // no sum that a huge batch_size overflows
     slots.resize(LoaderEngine::slot_count(options));
   }
   ~LoaderState() { stop(); }

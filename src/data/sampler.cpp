@@ -65,8 +65,8 @@ DistributedSampler::DistributedSampler(std::int64_t count, const DistributedSamp
   if (options.exact) {
     size_ = positions_below(count, options);
   } else {
-    size_ = options.drop_last ? count / options.world_size
-                              : (count + options.world_size - 1) / options.world_size;
+    const bool padded = !options.drop_last && count % options.world_size != 0;
+    size_ = count / options.world_size + (padded ? 1 : 0);
   }
 }
 

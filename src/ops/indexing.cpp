@@ -43,7 +43,7 @@ struct Cat : Function<Cat> {
     for (std::size_t i = 0; i < ctx.state().parts.size(); ++i) {
       const Part& part = ctx.state().parts[i];
       Tensor grad;
-      if (ctx.needs_input_grad(static_cast<int>(i))) {
+      if (ctx.needs_input_grad(i)) {
         grad = raw::to_dtype(raw::slice(grad_y, ctx.state().dim, start, start + part.size, 1), part.dtype);
       }
       grads.push_back(grad);

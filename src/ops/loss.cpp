@@ -84,8 +84,6 @@ struct CrossEntropy : Function<CrossEntropy> {
   struct State {
     std::int64_t ignore_index = -100;
     double label_smoothing = 0;
-    Reduction reduction = Reduction::kMean;
-    DType dtype = DType::kFloat32;
   };
   static tutti_cross_entropy arguments(const State& state, const Tensor& logits, const Tensor& targets,
                                        const Tensor& weight, const Tensor& log_sum_exp,
@@ -107,7 +105,7 @@ struct CrossEntropy : Function<CrossEntropy> {
   }
   static Tensor forward(Context& ctx, const Tensor& logits, const Tensor& targets,
                         const CrossEntropyOptions& options) {
-    ctx.state() = {options.ignore_index, options.label_smoothing, options.reduction, logits.dtype()};
+    ctx.state() = {options.ignore_index, options.label_smoothing};
     const DType wide = logits.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
     const Dims rows{logits.size(0)};
     const Tensor losses = empty(rows, wide, logits.device());

@@ -101,16 +101,12 @@ struct Matmul : Function<Matmul> {
 struct Linear : Function<Linear> {
   static constexpr CastPolicy kCast = CastPolicy::kLowerPrecision;
 
+  // x as a matrix: all dims but the last become one.
   static Tensor rows(const Tensor& x) {
-    const std::int64_t width = x.size(-1);
-    const std::int64_t count = width == 0 ? x.sizes().product() : x.numel() / width;
-    Dims sizes{width == 0 ? rows_of_empty(x) : count, width};
-    return raw::can_view(x, sizes) ? raw::view(x, sizes) : raw::view(raw::contiguous(x), sizes);
-  }
-  static std::int64_t rows_of_empty(const Tensor& x) {
     std::int64_t count = 1;
     for (int d = 0; d + 1 < x.dim(); ++d) count *= x.sizes()[d];
-    return count;
+    const Dims sizes{count, x.size(-1)};
+    return raw::view(raw::can_view(x, sizes) ? x : raw::contiguous(x), sizes);
   }
   static Tensor forward(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
     ctx.save(x, weight);

@@ -13,7 +13,7 @@
 // comm hook             what starts it: an all-reduce that averages, or the user's hook, which sums.
 // finalize              runs when backward has ended: waits, divides what a hook summed, hands gradients back.
 //
-// The last bucket carries one number more, the status: how many parameters of all ranks got no gradient. A rank that misses
+// The last bucket carries one number more, the status: not 0 if any rank misses a gradient. A rank that misses
 // some launches its unfinished buckets all the same, so that no other rank waits for ever; then all ranks know, exchange the
 // names and throw the same error in this step.
 #include "parallel/reducer.hpp"

@@ -71,7 +71,7 @@ class Reducer {
   std::size_t next_bucket_ = 0;  // the one to launch next
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
-  Tensor status_;           // one number: how many ranks miss gradients; travels with the last bucket
+  Tensor status_;           // one number, 0 unless a rank misses gradients; travels with the last bucket
   comm::Work status_work_;  // with a comm hook it travels on its own
   CommHook comm_hook_;
   std::vector<autograd::HookHandle> handles_;

@@ -15,6 +15,11 @@ void set_data(const Tensor& tensor, const Tensor& source) {
   to.numel = from.numel;
   to.sizes = from.sizes;
   to.strides = from.strides;
+  // A tensor that was saved before must not look unmodified.
+  const std::uint32_t before = old->version.load(std::memory_order_relaxed);
+  if (to.storage->version.load(std::memory_order_relaxed) <= before) {
+    to.storage->version.store(before + 1, std::memory_order_relaxed);
+  }
   if (old->references.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::destroy(old);
 }
 

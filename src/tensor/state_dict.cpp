@@ -32,6 +32,13 @@ std::size_t StateDict::lower_bound(std::string_view name) const noexcept {
   return static_cast<std::size_t>(place - by_name_.begin());
 }
 
+StateDict::StateDict() = default;
+StateDict::StateDict(const StateDict& other) = default;
+StateDict::StateDict(StateDict&& other) noexcept = default;
+StateDict& StateDict::operator=(const StateDict& other) = default;
+StateDict& StateDict::operator=(StateDict&& other) noexcept = default;
+StateDict::~StateDict() = default;
+
 void StateDict::set(std::string name, Value value) {
   const std::size_t place = lower_bound(name);
   if (place < by_name_.size() && entries_[by_name_[place]].first == name) {

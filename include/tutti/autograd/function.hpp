@@ -254,6 +254,7 @@ class Function {
   /// Runs forward, and records the operation if gradients are enabled and an input requires one.
   template <class... Args>
   static auto apply(Args&&... args) {
+    static_assert(std::same_as<decltype(Derived::kCast), const CastPolicy>, "kCast is a CastPolicy");
     detail::ThreadState& thread = detail::thread_state();
     detail::InputList<Args...> inputs;
     (detail::append_input(inputs, std::as_const(args)), ...);

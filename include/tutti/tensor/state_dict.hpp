@@ -25,6 +25,14 @@ class TUTTI_API StateDict {
   /// Name and value.
   using Entry = std::pair<std::string, Value>;
 
+  // Not inline: their bodies cost every translation unit compile time.
+  StateDict();
+  StateDict(const StateDict& other);
+  StateDict(StateDict&& other) noexcept;
+  StateDict& operator=(const StateDict& other);
+  StateDict& operator=(StateDict&& other) noexcept;
+  ~StateDict();
+
   /// Adds an entry at the end, or replaces the value of the one of this name.
   void set(std::string name, Value value);
   /// True if there is an entry of this name.
