@@ -22,8 +22,8 @@ bool joins(MPI_Comm communicator, int size) {
   const tutti::Environment environment({.mpi_communicator = &communicator});
   tutti::Tensor tensor = tutti::ones({1000});
   tutti::comm::world()->all_reduce(tensor).wait();
-  return check(environment.size() == size, "the world has the communicator's size") &
-         check(tensor.data<float>()[999] == static_cast<float>(size), "the sum");
+  const bool sized = check(environment.size() == size, "the world has the communicator's size");
+  return check(tensor.data<float>()[999] == static_cast<float>(size), "the sum") && sized;
 }
 
 bool is_refused() {

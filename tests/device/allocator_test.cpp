@@ -69,7 +69,8 @@ TEST(SizeClasses, SmallOnesAreNumberedBySize) {
 TEST(Allocator, MemoryIsAlignedAndDistinct) {
   std::vector<Piece> pieces;
   unsigned char pattern = 1;
-  for (const std::size_t bytes : {0, 1, 63, 64, 65, 1000, 1025, 5000, 16384, 16385, 100000, 5000000}) {
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{0, 1, 63, 64, 65, 1000, 1025, 5000, 16384,
+                                                                    16385, 100000, 5000000}) {
     for (int i = 0; i < 3; ++i) pieces.push_back(Piece::make(bytes, pattern++));
   }
   for (const Piece& piece : pieces) {
@@ -79,7 +80,7 @@ TEST(Allocator, MemoryIsAlignedAndDistinct) {
 }
 
 TEST(Allocator, FreedMemoryIsHandedOutAgain) {
-  for (const std::size_t bytes : {100, 10000, 1000000}) {
+  for (const std::size_t bytes : std::initializer_list<std::size_t>{100, 10000, 1000000}) {
     const Allocation first = allocate({}, bytes);
     release({}, first.data, bytes, first.block);
     const Allocation second = allocate({}, bytes);
