@@ -62,13 +62,13 @@ bool openmp_binding_requested() {
          environment_text("GOMP_CPU_AFFINITY");
 }
 
-int processors_in_mask() {
+[[maybe_unused]] int processors_in_mask() {
   std::size_t count = 0;
   for (const Core& core : topology().cores) count += core.processors.size();
   return static_cast<int>(count);
 }
 
-[[noreturn]] void sleep_forever() noexcept {
+[[maybe_unused, noreturn]] void sleep_forever() noexcept {
   for (;;) pause();
 }
 
