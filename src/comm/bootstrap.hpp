@@ -32,7 +32,8 @@ class Bootstrap {
                                             const Deadline& deadline) = 0;
 
   // A transport over the network among these ranks; null if this form of bootstrap has none.
-  virtual std::unique_ptr<Transport> make_network_transport(std::shared_ptr<Waiter> waiter);
+  virtual std::unique_ptr<Transport> make_network_transport(std::shared_ptr<Waiter> waiter,
+                                                            const Deadline& deadline);
 
   void barrier(const Deadline& deadline, const char* purpose) { exchange({}, deadline, purpose); }
 };

@@ -42,8 +42,8 @@ void check_agreement(const std::string& group, std::span<const Contract> by_rank
   for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
     if (by_rank[rank].agrees_with(by_rank[0])) [[likely]]
       continue;
-    tutti::detail::fail<Disagreement>("ranks of group '", group, "' issue different operations: rank 0 ",
-                                      to_text(by_rank[0]), ", rank ", rank, " ", to_text(by_rank[rank]));
+    tutti::detail::fail<AgreedError>("ranks of group '", group, "' issue different operations: rank 0 ",
+                                     to_text(by_rank[0]), ", rank ", rank, " ", to_text(by_rank[rank]));
   }
 }
 

@@ -31,11 +31,11 @@ struct Contract {
   DType dtype = DType::kUInt8;
   ReduceOp reduce = ReduceOp::kSum;
   std::uint8_t in_shared_memory =
-      0;  // the rank's tensor lies in memory that peers can map; may differ between ranks
+      0;  // its tensor lies in memory that peers can map; may differ between ranks
   std::int32_t root = 0;
   std::uint64_t count = 0;     // elements of this rank's input
   std::uint64_t sequence = 0;  // of the operation in its group, from 1
-  std::uint64_t reserved = 0;
+  std::uint64_t padding = 0;
 
   std::size_t bytes() const noexcept { return count * size_of(dtype); }
   bool agrees_with(const Contract& other) const noexcept {
@@ -45,15 +45,15 @@ struct Contract {
 };
 static_assert(sizeof(Contract) == 32, "travels between processes");
 
-// Ranks issue different operations. All of them find out before data moves, so the group stays usable.
-class Disagreement : public CommError {
+// A failure that every rank of the group throws at the same operation, before data moves: the group stays usable.
+class AgreedError : public CommError {
  public:
   using CommError::CommError;
 };
 
 // "all_reduce #3 (sum) of 100 x float32".
 std::string to_text(const Contract& contract);
-// Throws Disagreement naming both sides if a rank's contract differs from rank 0's.
+// Throws AgreedError naming both sides if a rank's contract differs from rank 0's.
 void check_agreement(const std::string& group, std::span<const Contract> by_rank);
 // "rank 1" or "ranks 1, 4 and 5".
 std::string rank_list(std::span<const int> ranks);

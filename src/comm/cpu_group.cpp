@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <optional>
 #include <tuple>
 
 #include "comm/executor.hpp"
 #include "comm/job.hpp"
+#include "comm/keep.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/core/trace.hpp"
 #include "tutti/tensor/factories.hpp"
@@ -30,7 +32,7 @@ class Dense {
   }
 
  private:
-  const Tensor& tensor_;
+  Tensor tensor_;
   Tensor dense_;
 };
 
@@ -41,15 +43,40 @@ class CollectiveState final : public detail::WorkState {
 
   void run() override {
     const trace::Range range(trace_name(), static_cast<std::int64_t>(contract_.bytes()));
-    core_->run([this] { move(); });
+    contract_.sequence = ++core_->sequence;
+    try {
+      core_->run([this] { move(); });
+    } catch (const AgreedError&) {
+      buffers_.reset();
+      throw;
+    }
+    buffers_.reset();
+    // Counted when it was issued too; what was read or packed since then is out of date.
+    if (is_written()) raw::bump_version(out_);
   }
   void release() noexcept override {
+    // It has failed halfway.
+    if (buffers_.has_value()) keep_forever(std::make_shared<Buffers>(std::move(*buffers_)));
+    buffers_.reset();
     out_ = Tensor();
     in_ = Tensor();
     core_ = nullptr;
   }
 
+  // True if the operation writes this rank's `out`.
+  bool is_written() const noexcept {
+    return out_.defined() && (contract_.operation != Operation::kBroadcast || contract_.root != core_->rank);
+  }
+
  private:
+  struct Buffers {
+    Buffers(const Tensor& out_tensor, const Tensor& in_tensor) : out(out_tensor) {
+      if (in_tensor.defined()) in.emplace(in_tensor);
+    }
+    Dense out;
+    std::optional<Dense> in;
+  };
+
   const char* trace_name() const noexcept {
     switch (contract_.operation) {
       case Operation::kAllReduce: return "all_reduce";
@@ -66,14 +93,15 @@ class CollectiveState final : public detail::WorkState {
       transport.barrier(contract_);
       return;
     }
-    const Dense out(out_);
+    buffers_.emplace(out_, in_);
+    const Dense& out = buffers_->out;
     switch (contract_.operation) {
       case Operation::kAllReduce: transport.all_reduce(contract_, out.data()); break;
       case Operation::kBroadcast: transport.broadcast(contract_, out.data()); break;
       case Operation::kReduceScatter:
-        transport.reduce_scatter(contract_, out.data(), Dense(in_).data());
+        transport.reduce_scatter(contract_, out.data(), buffers_->in->data());
         break;
-      default: transport.all_gather(contract_, out.data(), Dense(in_).data()); break;
+      default: transport.all_gather(contract_, out.data(), buffers_->in->data()); break;
     }
     out.write_back();
   }
@@ -82,6 +110,7 @@ class CollectiveState final : public detail::WorkState {
   Contract contract_;
   Tensor out_;
   Tensor in_;
+  std::optional<Buffers> buffers_;  // while the transport may use them
 };
 
 class TransferState final : public detail::PointToPointState {
@@ -94,7 +123,12 @@ class TransferState final : public detail::PointToPointState {
     core_->run([&] {
       if (transfer_ == nullptr) start();
       done = transfer_->progress();
-      if (done && !is_send()) dense_->write_back();
+      if (!done) return;
+      if (!is_send()) {
+        dense_->write_back();
+        raw::bump_version(tensor_);
+      }
+      dense_ = nullptr;
     });
     return done;
   }
@@ -106,7 +140,7 @@ class TransferState final : public detail::PointToPointState {
   }
   void release() noexcept override {
     transfer_ = nullptr;
-    dense_ = nullptr;
+    if (dense_ != nullptr) keep_forever(std::move(dense_));  // it has failed halfway
     tensor_ = Tensor();
     core_ = nullptr;
   }
@@ -114,7 +148,7 @@ class TransferState final : public detail::PointToPointState {
  private:
   bool is_send() const noexcept { return message_.contract.operation == Operation::kSend; }
   void start() {
-    dense_ = std::make_unique<Dense>(tensor_);
+    dense_ = std::make_shared<Dense>(tensor_);
     message_.data = dense_->data();
     transfer_ = is_send() ? core_->transport->send(message_) : core_->transport->receive(message_);
   }
@@ -122,7 +156,7 @@ class TransferState final : public detail::PointToPointState {
   std::shared_ptr<GroupCore> core_;
   Message message_;
   Tensor tensor_;
-  std::unique_ptr<Dense> dense_;
+  std::shared_ptr<Dense> dense_;  // from its start to its end
   std::unique_ptr<Transfer> transfer_;
 };
 
@@ -166,6 +200,16 @@ void check_reduction(const char* op, DType dtype, ReduceOp reduce) {
               ": the mean wants a floating-point tensor, given ", dtype);
 }
 
+// Without a sequence number: that is given when the operation runs, in an order that is the same on all ranks also for those
+// that functions of Work::then issue.
+Contract contract_of(Operation operation, const Tensor& tensor) {
+  Contract contract;
+  contract.operation = operation;
+  contract.dtype = tensor.dtype();
+  contract.count = static_cast<std::uint64_t>(tensor.numel());
+  return contract;
+}
+
 int parse_integer(std::string_view text) {
   int value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -174,13 +218,9 @@ int parse_integer(std::string_view text) {
 
 }  // namespace
 
-Contract CpuGroup::contract_of(Operation operation, const Tensor& tensor) const {
-  Contract contract;
-  contract.operation = operation;
-  contract.dtype = tensor.dtype();
-  contract.count = static_cast<std::uint64_t>(tensor.numel());
-  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
-  return contract;
+CpuGroup::~CpuGroup() {
+  // Letting go of the core may call MPI, which one thread at a time may do.
+  submit(std::make_shared<FunctionState>([core = std::move(core_)] {}));
 }
 
 Work CpuGroup::all_reduce(const Tensor& tensor, ReduceOp op) {
@@ -262,7 +302,6 @@ Work CpuGroup::recv(const Tensor& tensor, int from, int tag) {
 void CpuGroup::meet(Operation operation) {
   Contract contract;
   contract.operation = operation;
-  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   submit(std::make_shared<CollectiveState>(core_, contract, Tensor(), Tensor())).synchronize();
 }
 
@@ -270,9 +309,9 @@ std::vector<std::string> CpuGroup::exchange(const std::string& bytes) {
   if (size() == 1) return {bytes};
   Contract contract;
   contract.operation = Operation::kExchange;
-  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   std::vector<std::string> all;
   submit(std::make_shared<FunctionState>([&, core = core_] {
+    contract.sequence = ++core->sequence;
     core->run([&] {
       core->transport->barrier(contract);
       all = core->bootstrap->exchange(bytes, Deadline(core->timeout_s), "exchange");
@@ -285,12 +324,16 @@ std::shared_ptr<ProcessGroup> CpuGroup::split(int color, int key, GroupOptions o
   TUTTI_CHECK(options.timeout_s >= 0, ValueError, "split: timeout_s must not be negative, given ",
               options.timeout_s);
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : core_->timeout_s;
-  if (size() == 1) return color < 0 ? nullptr : make_group_of_one();
+  if (size() == 1) {
+    if (color < 0) return nullptr;
+    if (options.name.empty()) options.name = concat(name(), "/", core_->splits++, ".", color);
+    return make_group_of_one(std::move(options.name), timeout_s);
+  }
   Contract contract;
   contract.operation = Operation::kSplit;
-  contract.sequence = core_->sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   std::shared_ptr<ProcessGroup> group;
   submit(std::make_shared<FunctionState>([&, core = core_] {
+    contract.sequence = ++core->sequence;
     core->run([&] {
       const Deadline deadline(core->timeout_s);
       core->transport->barrier(contract);
@@ -325,9 +368,11 @@ Tensor CpuGroup::allocate(const Dims& sizes, DType dtype, Device device) {
               "allocate: this group communicates CPU tensors, wanted memory on ", device);
   Job* job = Job::current();
   if (size() == 1 || job == nullptr || !job->host->shares_memory()) return empty(sizes, dtype, device);
-  const std::shared_ptr<SharedHeap> heap = job->heap;
-  void* data = heap->allocate(static_cast<std::size_t>(sizes.product()) * size_of(dtype));
-  return from_blob(data, sizes, dtype, {}, device, [heap, data] { heap->release(data); });
+  // Who holds it last gives the block back, also if no tensor comes of it.
+  const std::shared_ptr<void> block(
+      job->heap->allocate(static_cast<std::size_t>(sizes.product()) * size_of(dtype)),
+      [heap = job->heap](void* data) { heap->release(data); });
+  return from_blob(block.get(), sizes, dtype, {}, device, [block] {});
 }
 
 ProcessGroup::~ProcessGroup() = default;

@@ -14,6 +14,7 @@ namespace tutti::comm {
 class CpuGroup final : public ProcessGroup {
  public:
   explicit CpuGroup(std::shared_ptr<GroupCore> core) : core_(std::move(core)) {}
+  ~CpuGroup() override;
 
   int rank() const noexcept override { return core_->rank; }
   int size() const noexcept override { return core_->size; }
@@ -35,7 +36,6 @@ class CpuGroup final : public ProcessGroup {
   Tensor allocate(const Dims& sizes, DType dtype, Device device) override;
 
  private:
-  Contract contract_of(Operation operation, const Tensor& tensor) const;
   int checked_peer(int rank, const char* what) const;
   Work point_to_point(Operation operation, const Tensor& tensor, int peer, int tag);
 

@@ -71,7 +71,7 @@ std::unique_ptr<comm::Bootstrap> find_ranks(Environment::Impl& impl, const Envir
   if (comm::launched_by_mpi() || comm::mpi_is_initialized() || options.mpi_communicator != nullptr) {
     impl.launcher = "mpi";
     impl.mpi = comm::MpiRuntime::start(options.mpi_communicator);
-    return impl.mpi->make_bootstrap();
+    return impl.mpi->make_bootstrap(Deadline(timeout_s));
   }
   if (!comm::tcp_bootstrap_requested()) return nullptr;
   impl.launcher = "env://";
@@ -95,6 +95,22 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
   impl.local_size = impl.job->host->local_size();
 }
 
+// Leaves a job that was joined, since the Environment can't be made after all.
+void leave(Environment::Impl& impl) noexcept {
+  comm::stop_watching();
+  log::set_rank(-1);
+  if (impl.job == nullptr) return;
+  try {
+    impl.job->close();  // the other ranks leave as well, or learn that this one does
+  } catch (const std::exception& error) {
+    log::warning("leaving the job: ", error.what());
+    impl.job->host->depart();
+    impl.mpi = nullptr;  // it would wait for them
+  }
+  impl.job = nullptr;
+  if (impl.mpi != nullptr) impl.mpi->finish();
+}
+
 std::unique_ptr<Environment::Impl> start(Environment* self, const std::string& device,
                                          const EnvironmentOptions& options) {
   Environment* nobody = nullptr;
@@ -106,6 +122,7 @@ std::unique_ptr<Environment::Impl> start(Environment* self, const std::string& d
     join(*impl, options);
     impl->device = choose_device(device, impl->local_rank);
   } catch (...) {
+    leave(*impl);
     current_environment.store(nullptr);
     throw;
   }

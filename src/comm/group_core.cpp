@@ -14,7 +14,9 @@
 namespace tutti::comm {
 
 Bootstrap::~Bootstrap() = default;
-std::unique_ptr<Transport> Bootstrap::make_network_transport(std::shared_ptr<Waiter>) { return nullptr; }
+std::unique_ptr<Transport> Bootstrap::make_network_transport(std::shared_ptr<Waiter>, const Deadline&) {
+  return nullptr;
+}
 
 void GroupCore::check_usable() {
   const std::lock_guard lock(mutex_);
@@ -23,7 +25,9 @@ void GroupCore::check_usable() {
 
 void GroupCore::set_failure(const std::string& what) {
   const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = concat("an operation has failed (", what, ")");
+  if (!failure_.empty()) return;
+  failure_ = concat("an operation has failed (", what, ")");
+  transport->give_up();
 }
 
 void GroupCore::close() noexcept {
@@ -73,7 +77,7 @@ std::unique_ptr<Transport> make_transport(Job& job, GroupCore& core, const Deadl
   }
   TUTTI_CHECK(choice != Choice::kShm, CommError, "TUTTI_COMM_BACKEND=shm: ",
               one_host ? host.reason() : concat("the ranks of group '", core.name, "' are on several hosts"));
-  auto network = core.bootstrap->make_network_transport(core.waiter);
+  auto network = core.bootstrap->make_network_transport(core.waiter, deadline);
   TUTTI_CHECK(
       network != nullptr, CommError, "group '", core.name, "': ",
       one_host

@@ -26,19 +26,20 @@ struct GroupCore {
   std::shared_ptr<Waiter> waiter;  // null in a group of one
   std::unique_ptr<Bootstrap> bootstrap;
   std::unique_ptr<Transport> transport;
-  std::atomic<std::uint64_t> sequence{0};   // collectives issued so far
   std::atomic<std::uint64_t> transfers{0};  // sends and receives issued so far
-  int splits = 0;                           // only changed by the executor
+  // Changed by the executor alone.
+  std::uint64_t sequence = 0;  // collectives run so far
+  int splits = 0;
 
   // Throws CommError if an operation has failed halfway, or the Environment has ended.
   void check_usable();
-  // Runs one operation of the group; a failure other than a disagreement makes the group unusable.
+  // Runs one operation of the group; a failure that is not all ranks' makes the group unusable.
   template <class Body>
   void run(const Body& body) {
     check_usable();
     try {
       body();
-    } catch (const Disagreement&) {
+    } catch (const AgreedError&) {
       throw;
     } catch (const std::exception& error) {
       set_failure(error.what());

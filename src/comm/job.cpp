@@ -49,9 +49,10 @@ Job::~Job() {
   }
 }
 
-std::shared_ptr<ProcessGroup> make_group_of_one() {
+std::shared_ptr<ProcessGroup> make_group_of_one(std::string name, double timeout_s) {
   auto core = std::make_shared<GroupCore>();
-  core->name = "self";
+  core->name = std::move(name);
+  core->timeout_s = timeout_s;
   core->world_ranks = {0};
   core->transport = std::make_unique<SelfTransport>();
   return std::make_shared<CpuGroup>(std::move(core));
@@ -59,7 +60,7 @@ std::shared_ptr<ProcessGroup> make_group_of_one() {
 
 std::shared_ptr<ProcessGroup> world() {
   if (const Job* job = Job::current()) return job->world;
-  static const std::shared_ptr<ProcessGroup> kAlone = make_group_of_one();
+  static const std::shared_ptr<ProcessGroup> kAlone = make_group_of_one("world", default_timeout_s());
   return kAlone;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/bootstrap.hpp"
@@ -37,6 +38,6 @@ struct Job {
 };
 
 // A group of the calling process alone.
-std::shared_ptr<ProcessGroup> make_group_of_one();
+std::shared_ptr<ProcessGroup> make_group_of_one(std::string name, double timeout_s);
 
 }  // namespace tutti::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "comm/ranks.hpp"
+#include "support/errors.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti {
@@ -19,6 +21,7 @@ using test::element;
 using test::filled;
 using test::own_rank;
 using test::ranks;
+using testing::expect_error;
 
 // 70,001 float64 are more than two chunks of a stage; 2 KiB is where tensors begin to be used in place.
 const std::int64_t kCounts[] = {0, 1, 3, 17, 1000, 4096, 4097, 70'001};
@@ -166,11 +169,14 @@ TEST(AllReduce, HalfSumIsRoundedOnce) {
             static_cast<float>(Half(2048.0F + static_cast<float>(ranks() - 1))));
 }
 
-TEST(AllReduce, CountsAsAWrite) {
+// When it is issued, since it may write from then on; and when it is done, since its values are other ones then.
+TEST(AllReduce, CountsAsAWriteAtBothEnds) {
   Tensor tensor = zeros({4});
   const auto before = tensor.version();
-  comm::world()->all_reduce(tensor).wait();
+  const Work work = comm::world()->all_reduce(tensor);
   EXPECT_GT(tensor.version(), before);
+  work.wait();
+  EXPECT_EQ(tensor.version(), before + 2);
 }
 
 TEST(Queue, ManyOperationsInFlightEndInOrder) {
@@ -201,11 +207,41 @@ TEST(Queue, ThenRunsAfterItsWorkAndMayCommunicate) {
   EXPECT_EQ(second.data<float>()[0], static_cast<float>(ranks()));
 }
 
+// Whether the function runs before or after this thread issues more differs between ranks; that they agree must not depend on it.
+TEST(Queue, ThenCommunicatesWhileMoreIsIssued) {
+  for (int i = 0; i < 30; ++i) {
+    Tensor first = ones({10});
+    Tensor inner = ones({20});
+    Tensor later = ones({30});
+    const Work work = comm::world()->all_reduce(first).then([&] { comm::world()->all_reduce(inner).wait(); });
+    if (own_rank() == 1) std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
+    const Work last = comm::world()->all_reduce(later);
+    work.wait();
+    last.wait();
+    EXPECT_EQ(inner.data<float>()[19], static_cast<float>(ranks()));
+    EXPECT_EQ(later.data<float>()[29], static_cast<float>(ranks()));
+  }
+}
+
+TEST(Queue, ThenAfterAReceiveSeesItsMessage) {
+  if (own_rank() == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    comm::world()->send(full({100'000}, 7.0), 1).wait();
+  } else if (own_rank() == 1) {
+    Tensor received = zeros({100'000});
+    float seen = 0;
+    comm::world()->recv(received, 0).then([&] { seen = received.data<float>()[99'999]; }).wait();
+    EXPECT_EQ(seen, 7.0F);
+  }
+  comm::world()->barrier();
+}
+
 TEST(Queue, ThenHandsItsExceptionOn) {
   Tensor tensor = ones({8});
   const Work work = comm::world()->all_reduce(tensor).then([] { throw ValueError("from the hook"); });
-  EXPECT_THROW(work.wait(), ValueError);
-  EXPECT_THROW(work.then([] { FAIL() << "ran after a failure"; }).wait(), ValueError);
+  expect_error<ValueError>([&] { work.wait(); }, "from the hook");
+  const Work next = work.then([] { FAIL() << "ran after a failure"; });
+  expect_error<ValueError>([&] { next.wait(); }, "from the hook");
   comm::world()->all_reduce(tensor).wait();  // the group goes on
 }
 
@@ -320,7 +356,7 @@ TEST(Environment, IsSharedByTheWholeJob) {
   EXPECT_EQ(environment->size(), ranks());
   EXPECT_EQ(ranks() % environment->local_size(), 0);
   EXPECT_EQ(environment->local_rank(), own_rank() % environment->local_size());
-  EXPECT_THROW(tutti::Environment(), Error);
+  expect_error<Error>([] { const tutti::Environment second; }, "an Environment lives already");
 }
 
 }  // namespace

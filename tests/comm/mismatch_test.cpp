@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comm/ranks.hpp"
+#include "support/errors.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti {
@@ -13,6 +14,7 @@ namespace {
 
 using comm::ReduceOp;
 using test::own_rank;
+using testing::expect_error;
 
 // Runs `call` on all ranks; each must fail with a text that holds both parts, and the world must stay usable.
 void expect_disagreement(const std::function<comm::Work()>& call, const std::string& first,
@@ -102,16 +104,41 @@ TEST(BadArguments, AreRefusedAtTheCall) {
   const auto world = comm::world();
   Tensor tensor = zeros({6});
   Tensor integers = zeros({6}, DType::kInt32);
-  EXPECT_THROW(world->all_reduce(Tensor()), Error);
-  EXPECT_THROW(world->all_reduce(integers, ReduceOp::kMean), DTypeError);
-  EXPECT_THROW(world->broadcast(tensor, world->size()), ValueError);
-  EXPECT_THROW(world->all_gather(tensor, tensor), ShapeError);
-  EXPECT_THROW(world->reduce_scatter(tensor, tensor), ShapeError);
-  EXPECT_THROW(world->send(tensor, own_rank()), ValueError);
-  EXPECT_THROW(world->recv(tensor, -1), ValueError);
-  EXPECT_THROW(world->send(tensor, (own_rank() + 1) % world->size(), -1), ValueError);
-  EXPECT_THROW(comm::new_group({}), ValueError);
-  EXPECT_THROW(comm::new_group({0, 0}), ValueError);
+  const int next = (own_rank() + 1) % world->size();
+  expect_error<Error>([&] { world->all_reduce(Tensor()); }, "all_reduce: the tensor is undefined");
+  expect_error<DTypeError>([&] { world->all_reduce(integers, ReduceOp::kMean); },
+                           "all_reduce: the mean wants a floating-point tensor, given int32");
+  expect_error<ValueError>(
+      [&] { world->broadcast(tensor, world->size()); },
+      concat("broadcast: root must be a rank from 0 to ", world->size() - 1, ", given ", world->size()));
+  expect_error<ShapeError>([&] { world->all_gather(tensor, tensor); },
+                           concat("all_gather: out must have ", world->size(),
+                                  " times as many elements as in, given in [6] and out [6]"));
+  expect_error<DTypeError>([&] { world->all_gather(tensor, integers); },
+                           "all_gather: out is float32, in is int32");
+  expect_error<ShapeError>([&] { world->reduce_scatter(tensor, tensor); },
+                           concat("reduce_scatter: in must have ", world->size(),
+                                  " times as many elements as out, given in [6] and out [6]"));
+  expect_error<ValueError>([&] { world->send(tensor, own_rank()); },
+                           concat("send: wanted another rank from 0 to ", world->size() - 1, ", given ",
+                                  own_rank(), " on rank ", own_rank()));
+  expect_error<ValueError>([&] { world->recv(tensor, -1); }, "recv: wanted another rank from 0 to ");
+  expect_error<ValueError>([&] { world->send(tensor, next, -1); },
+                           "send: the tag must be from 0 to 32000, given -1");
+  expect_error<ValueError>([&] { world->split(0, 0, {.timeout_s = -1}); },
+                           "split: timeout_s must not be negative, given -1");
+  expect_error<ValueError>([&] { comm::new_group({}); }, "new_group: wanted at least one rank");
+  expect_error<ValueError>([&] { comm::new_group({0, 0}); }, "new_group: rank 0 is given twice");
+  expect_error<ValueError>(
+      [&] {
+        comm::new_group({0, world->size()});
+      },
+      concat("new_group: wanted ranks from 0 to ", world->size() - 1, ", given ", world->size()));
+}
+
+TEST(BadArguments, DifferentNewGroupsAreNamedOnEveryRank) {
+  expect_error<CommError>([] { comm::new_group({own_rank() == 0 ? 0 : 1}); },
+                          "new_group: rank 0 wants a group of ranks 0, rank 1 one of 1");
 }
 
 }  // namespace

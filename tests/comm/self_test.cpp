@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "support/errors.hpp"
 #include "tutti/comm/environment.hpp"
 #include "tutti/comm/process_group.hpp"
 #include "tutti/core/error.hpp"
@@ -38,7 +39,17 @@ TEST(WorldOfOne, CollectivesLeaveOrCopyTheTensor) {
   EXPECT_EQ(world->exchange("x"), std::vector<std::string>{"x"});
   EXPECT_EQ(world->split(1)->size(), 1);
   EXPECT_EQ(world->split(-1), nullptr);
-  EXPECT_THROW(world->send(tensor, 0), ValueError);
+  testing::expect_error<ValueError>([&] { world->send(tensor, 0); },
+                                    "send: wanted another rank from 0 to 0, given 0 on rank 0");
+}
+
+TEST(WorldOfOne, SplitTakesTheOptions) {
+  const auto named = comm::world()->split(0, 0, {.name = "mine", .timeout_s = 3});
+  EXPECT_EQ(named->name(), "mine");
+  EXPECT_EQ(named->timeout_s(), 3);
+  const auto unnamed = named->split(5);
+  EXPECT_EQ(unnamed->name(), "mine/0.5");
+  EXPECT_EQ(unnamed->timeout_s(), 3);
 }
 
 TEST(WorldOfOne, ThenRunsAtOnceAndKeepsItsException) {
@@ -47,7 +58,7 @@ TEST(WorldOfOne, ThenRunsAtOnceAndKeepsItsException) {
   EXPECT_EQ(calls, 1);
   const comm::Work failed = comm::Work().then([] { throw ValueError("no"); });
   EXPECT_TRUE(failed.is_completed());
-  EXPECT_THROW(failed.wait(), ValueError);
+  testing::expect_error<ValueError>([&] { failed.wait(); }, "no");
 }
 
 TEST(Environment, TakesItsOptionOutOfTheArguments) {
@@ -78,17 +89,19 @@ TEST(Environment, RefusesBadDevices) {
   std::string texts[] = {"program", "--device"};
   char* const arguments[] = {texts[0].data(), texts[1].data(), nullptr};
   const int argc = 2;
-  EXPECT_THROW(Environment(argc, arguments), ValueError);
+  testing::expect_error<ValueError>([&] { const Environment environment(argc, arguments); },
+                                    "--device wants cpu, cuda or cuda:N after it");
   EXPECT_EQ(Environment::current(), nullptr);
   ::setenv("TUTTI_DEVICE", "toaster", 1);
-  EXPECT_THROW(Environment(), DeviceError);
+  testing::expect_error<DeviceError>([] { const Environment environment; }, "toaster");
   ::unsetenv("TUTTI_DEVICE");
 }
 
 TEST(Environment, IsOneAtATime) {
   const Environment first;
   EXPECT_EQ(Environment::current(), &first);
-  EXPECT_THROW(Environment(), Error);
+  testing::expect_error<Error>([] { const Environment second; },
+                               "an Environment lives already: a process has one at a time");
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TUTTI_API const char* name(ReduceOp op) noexcept;
 
 /// Options of new groups.
 struct GroupOptions {
-  std::string name;  ///< For messages; default: derived from the parent's.
+  std::string name = {};  ///< For messages; default: derived from the parent's.
   double timeout_s =
       0;  ///< Longest wait of one operation, in seconds; 0: the parent's (the world's: TUTTI_TIMEOUT_S, 600).
 };
@@ -75,7 +75,7 @@ class TUTTI_API ProcessGroup {
   virtual Work all_gather(const Tensor& out, const Tensor& in) = 0;
   /// Sends to rank `to`, which receives with the same tag, dtype and number of elements. Messages of one
   /// sender and tag arrive in order. Sends and receives don't hold up one another, nor the operations issued
-  /// after them.
+  /// after them; a function given to Work::then does, until what it follows is done.
   virtual Work send(const Tensor& tensor, int to, int tag = 0) = 0;
   /// Receives from rank `from`. CommError if dtype or number of elements of the message differ.
   virtual Work recv(const Tensor& tensor, int from, int tag = 0) = 0;

@@ -51,12 +51,27 @@ HierarchicalTransport::HierarchicalTransport(Job& job, const GroupCore& core,
   };
   host_bootstrap_ = core.bootstrap->subset(here, concat("host", host_of(core.rank)), deadline);
   bridge_bootstrap_ = core.bootstrap->subset(across, concat("bridge", position), deadline);
-  shared_ = std::make_unique<ShmTransport>(
-      *host_bootstrap_, deadline, std::make_shared<Waiter>(job.host, core.name, world(here), core.timeout_s),
-      job.heap);
-  shared_->set_bridge(std::make_unique<NetworkBridge>(bridge_bootstrap_->make_network_transport(
-                          std::make_shared<Waiter>(job.host, core.name, world(across), core.timeout_s))),
-                      core.size);
+  make_shared_memory(job, core, world(here), deadline);
+  shared_->set_bridge(
+      std::make_unique<NetworkBridge>(bridge_bootstrap_->make_network_transport(
+          std::make_shared<Waiter>(job.host, core.name, world(across), core.timeout_s), deadline)),
+      core.size);
+}
+
+// The ranks of a host fail together; those of other hosts must not go on without them.
+void HierarchicalTransport::make_shared_memory(Job& job, const GroupCore& core, std::vector<int> world_ranks,
+                                               const Deadline& deadline) {
+  std::string failure;
+  try {
+    shared_ = std::make_unique<ShmTransport>(
+        *host_bootstrap_, deadline,
+        std::make_shared<Waiter>(job.host, core.name, std::move(world_ranks), core.timeout_s), job.heap);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  for (const std::string& text : core.bootstrap->exchange(failure, deadline, kMakingSharedMemory)) {
+    if (!text.empty()) throw AgreedError(text);
+  }
 }
 
 HierarchicalTransport::~HierarchicalTransport() = default;

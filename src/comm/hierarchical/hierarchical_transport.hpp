@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "comm/group_core.hpp"
 #include "comm/shm/shm_transport.hpp"
@@ -31,7 +32,12 @@ class HierarchicalTransport final : public Transport {
   std::unique_ptr<Transfer> send(const Message& message) override { return network_->send(message); }
   std::unique_ptr<Transfer> receive(const Message& message) override { return network_->receive(message); }
 
+  void give_up() noexcept override { shared_->give_up(); }
+
  private:
+  void make_shared_memory(Job& job, const GroupCore& core, std::vector<int> world_ranks,
+                          const Deadline& deadline);
+
   std::unique_ptr<Transport> network_;
   std::unique_ptr<Bootstrap> host_bootstrap_;    // the group's ranks of this host
   std::unique_ptr<Bootstrap> bridge_bootstrap_;  // the ranks with this one's position on each host

@@ -2,27 +2,58 @@
 #include "comm/mpi/mpi_bootstrap.hpp"
 
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 #include "comm/contract.hpp"
+#include "comm/keep.hpp"
+#include "comm/mpi/mpi_requests.hpp"
 #include "comm/mpi/mpi_transport.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti::comm {
 
 namespace {
-constexpr int kExchangeTag = 0;
-constexpr auto kPollInterval = std::chrono::microseconds(50);
-}  // namespace
 
-void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) [[likely]]
-    return;
-  char text[MPI_MAX_ERROR_STRING] = {};
+constexpr int kExchangeTag = 0;
+constexpr int kSubsetTag = 1;  // only some ranks take part, which others' exchanges must not see
+constexpr auto kPollInterval = std::chrono::microseconds(50);
+
+// The rank's text on its way to the others. One that gives up leaves it to MPI.
+class Announcement {
+ public:
+  // One byte more than the text, so that an empty one is a message too.
+  Announcement(MPI_Comm communicator, const std::string& text)
+      : text_(std::make_shared<const std::string>(text + '\0')), sends_(communicator) {}
+  ~Announcement() {
+    if (sends_.under_way()) keep_forever(text_);
+  }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+  void send(int to, int tag) { sends_.send(text_->data(), text_->size(), to, tag); }
+  bool is_sent() { return sends_.test(); }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+  MpiRequests sends_;
+};
+
+// Receives the peer's text, if it is there.
+bool receive_text(MPI_Comm communicator, int peer, int tag, std::string& text) {
+  int found = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  check_mpi(MPI_Improbe(peer, tag, communicator, &found, &message, &status), "MPI_Improbe");
+  if (found == 0) return false;
   int length = 0;
-  MPI_Error_string(code, text, &length);
-  tutti::detail::fail<CommError>(call, ": ", std::string_view(text, static_cast<std::size_t>(length)));
+  check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
+  text.resize(static_cast<std::size_t>(length));
+  check_mpi(MPI_Mrecv(text.data(), length, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+  text.pop_back();
+  return true;
 }
+
+}  // namespace
 
 MpiBootstrap::MpiBootstrap(MPI_Comm communicator) : communicator_(communicator) {
   check_mpi(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -30,51 +61,47 @@ MpiBootstrap::MpiBootstrap(MPI_Comm communicator) : communicator_(communicator) 
   check_mpi(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size");
 }
 
+// Open MPI and MPICH count references here; they don't wait for the other ranks.
 MpiBootstrap::~MpiBootstrap() { MPI_Comm_free(&communicator_); }
 
 std::vector<std::string> MpiBootstrap::exchange(const std::string& bytes, const Deadline& deadline,
                                                 const char* purpose) {
-  std::vector<std::string> all(static_cast<std::size_t>(size_));
-  all[static_cast<std::size_t>(rank_)] = bytes;
-  std::vector<MPI_Request> sends;
-  std::vector<int> missing;
-  for (int step = 1; step < size_; ++step) {
-    const int peer = (rank_ + step) % size_;
-    missing.push_back(peer);
-    sends.emplace_back();
-    check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, peer, kExchangeTag,
-                        communicator_, &sends.back()),
-              "MPI_Isend");
+  std::vector<int> ranks(static_cast<std::size_t>(size_));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return exchange_among(ranks, kExchangeTag, bytes, deadline, purpose);
+}
+
+std::vector<std::string> MpiBootstrap::exchange_among(const std::vector<int>& ranks, int tag,
+                                                      const std::string& bytes, const Deadline& deadline,
+                                                      const char* purpose) {
+  std::vector<std::string> all(ranks.size());
+  Announcement announcement(communicator_, bytes);
+  std::vector<std::size_t> missing;  // positions in `ranks`
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == rank_) {
+      all[i] = bytes;
+    } else {
+      missing.push_back(i);
+      announcement.send(ranks[i], tag);
+    }
   }
-  int sent = 0;
   for (;;) {
-    std::erase_if(missing, [&](int peer) {
-      int found = 0;
-      MPI_Message message = MPI_MESSAGE_NULL;
-      MPI_Status status;
-      check_mpi(MPI_Improbe(peer, kExchangeTag, communicator_, &found, &message, &status), "MPI_Improbe");
-      if (found == 0) return false;
-      int length = 0;
-      check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-      std::string& text = all[static_cast<std::size_t>(peer)];
-      text.resize(static_cast<std::size_t>(length));
-      check_mpi(MPI_Mrecv(text.data(), length, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-      return true;
-    });
-    if (sent == 0)
-      check_mpi(MPI_Testall(static_cast<int>(sends.size()), sends.data(), &sent, MPI_STATUSES_IGNORE),
-                "MPI_Testall");
-    if (missing.empty() && sent != 0) return all;
+    std::erase_if(missing, [&](std::size_t i) { return receive_text(communicator_, ranks[i], tag, all[i]); });
+    if (announcement.is_sent() && missing.empty()) return all;
     if (deadline.passed()) {
+      std::vector<int> late;
+      for (const std::size_t i : missing) late.push_back(ranks[i]);
       tutti::detail::fail<TimeoutError>(purpose, ": rank ", rank_, " has waited ", deadline.seconds(),
-                                        " s for ", rank_list(missing), " (TUTTI_TIMEOUT_S)");
+                                        " s for ", rank_list(late), " (TUTTI_TIMEOUT_S)");
     }
     std::this_thread::sleep_for(kPollInterval);
   }
 }
 
 std::unique_ptr<Bootstrap> MpiBootstrap::subset(const std::vector<int>& ranks, const std::string&,
-                                                const Deadline&) {
+                                                const Deadline& deadline) {
+  // MPI_Comm_create_group waits for ever, so all must be known to have come.
+  exchange_among(ranks, kSubsetTag, {}, deadline, "making a group of some ranks");
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group some = MPI_GROUP_NULL;
   MPI_Comm communicator = MPI_COMM_NULL;
@@ -87,7 +114,9 @@ std::unique_ptr<Bootstrap> MpiBootstrap::subset(const std::vector<int>& ranks, c
   return std::make_unique<MpiBootstrap>(communicator);
 }
 
-std::unique_ptr<Transport> MpiBootstrap::make_network_transport(std::shared_ptr<Waiter> waiter) {
+std::unique_ptr<Transport> MpiBootstrap::make_network_transport(std::shared_ptr<Waiter> waiter,
+                                                                const Deadline& deadline) {
+  barrier(deadline, "making a communicator of MPI");  // MPI_Comm_dup waits for ever
   MPI_Comm own = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(communicator_, &own), "MPI_Comm_dup");
   return std::make_unique<MpiTransport>(own, std::move(waiter));

@@ -11,9 +11,6 @@
 
 namespace tutti::comm {
 
-// Throws CommError with MPI's text if the code is not MPI_SUCCESS.
-void check_mpi(int code, const char* call);
-
 // Owns a communicator.
 class MpiBootstrap final : public Bootstrap {
  public:
@@ -26,9 +23,14 @@ class MpiBootstrap final : public Bootstrap {
                                     const char* purpose) override;
   std::unique_ptr<Bootstrap> subset(const std::vector<int>& ranks, const std::string& name,
                                     const Deadline& deadline) override;
-  std::unique_ptr<Transport> make_network_transport(std::shared_ptr<Waiter> waiter) override;
+  std::unique_ptr<Transport> make_network_transport(std::shared_ptr<Waiter> waiter,
+                                                    const Deadline& deadline) override;
 
  private:
+  // exchange() among some ranks of the communicator; the result is in their order.
+  std::vector<std::string> exchange_among(const std::vector<int>& ranks, int tag, const std::string& bytes,
+                                          const Deadline& deadline, const char* purpose);
+
   MPI_Comm communicator_;
   int rank_ = 0;
   int size_ = 1;

@@ -3,15 +3,21 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 
+#include "comm/keep.hpp"
 #include "comm/mpi/mpi_bootstrap.hpp"
+#include "comm/mpi/mpi_requests.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti::comm {
 
 namespace {
+
+constexpr auto kPollInterval = std::chrono::microseconds(50);
 
 const char* name_of_level(int level) {
   switch (level) {
@@ -26,10 +32,27 @@ class Runtime final : public MpiRuntime {
  public:
   Runtime(MPI_Comm communicator, bool is_ours) : communicator_(communicator), is_ours_(is_ours) {}
 
-  std::unique_ptr<Bootstrap> make_bootstrap() override {
-    MPI_Comm own = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_dup(communicator_, &own), "MPI_Comm_dup");
-    return std::make_unique<MpiBootstrap>(own);
+  // Ranks can't meet by messages first: the communicator is the program's, and so are its messages.
+  std::unique_ptr<Bootstrap> make_bootstrap(const Deadline& deadline) override {
+    struct Duplicate {
+      MPI_Comm communicator = MPI_COMM_NULL;
+      MPI_Request request = MPI_REQUEST_NULL;
+    };
+    const auto own = std::make_shared<Duplicate>();
+    check_mpi(MPI_Comm_idup(communicator_, &own->communicator, &own->request), "MPI_Comm_idup");
+    for (;;) {
+      int done = 0;
+      check_mpi(MPI_Test(&own->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) return std::make_unique<MpiBootstrap>(own->communicator);
+      if (deadline.passed()) {
+        keep_forever(own);
+        tutti::detail::fail<TimeoutError>(
+            "the meeting of the job's ranks: ", deadline.seconds(),
+            " s have passed, and not every rank of the communicator has made its ",
+            "Environment (TUTTI_TIMEOUT_S)");
+      }
+      std::this_thread::sleep_for(kPollInterval);
+    }
   }
   void finish() noexcept override {
     if (is_ours_) MPI_Finalize();

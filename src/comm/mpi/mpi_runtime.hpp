@@ -25,7 +25,8 @@ class MpiRuntime {
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
 
-  virtual std::unique_ptr<Bootstrap> make_bootstrap() = 0;
+  // Collective over the communicator's ranks. TimeoutError.
+  virtual std::unique_ptr<Bootstrap> make_bootstrap(const Deadline& deadline) = 0;
   // Finalises MPI if it is ours. No communicator of ours may live.
   virtual void finish() noexcept = 0;
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "comm/mpi/mpi_bootstrap.hpp"
+#include "comm/keep.hpp"
 #include "comm/slices.hpp"
 #include "tutti/core/error.hpp"
 
@@ -18,8 +18,6 @@ constexpr int kCollectiveTag = 0;
 constexpr int kFirstMessageTag = 1;
 // What is reduced at once; scratch memory of the same size is needed.
 constexpr std::size_t kReduceBytes = std::size_t{4} << 20U;
-// What one MPI call moves: MPI's counts are ints, and Open MPI 4.1 has faults above 1 GiB.
-constexpr std::size_t kCallBytes = std::size_t{256} << 20U;
 
 const std::byte* at(const void* data, std::int64_t element, std::size_t element_bytes) {
   return static_cast<const std::byte*>(data) + static_cast<std::size_t>(element) * element_bytes;
@@ -31,67 +29,48 @@ std::byte* at(void* data, std::int64_t element, std::size_t element_bytes) {
 }  // namespace
 
 MpiTransport::MpiTransport(MPI_Comm communicator, std::shared_ptr<Waiter> waiter)
-    : communicator_(communicator), waiter_(std::move(waiter)) {
+    : communicator_(communicator), waiter_(std::move(waiter)), requests_(communicator) {
   check_mpi(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size");
   ins_.resize(static_cast<std::size_t>(size_));
+  buffers_->contracts.resize(static_cast<std::size_t>(size_));
 }
 
-MpiTransport::~MpiTransport() { MPI_Comm_free(&communicator_); }
+MpiTransport::~MpiTransport() {
+  let_go();
+  MPI_Comm_free(&communicator_);
+}
 
 // ---- calls --------------------------------------------------------------------------------------------------------------
 
 void MpiTransport::start_send(const void* data, std::size_t bytes, int to) {
-  for (std::size_t begin = 0; begin < bytes; begin += kCallBytes) {
-    requests_.emplace_back();
-    request_peers_.push_back(to);
-    check_mpi(MPI_Isend(static_cast<const std::byte*>(data) + begin,
-                        static_cast<int>(std::min(kCallBytes, bytes - begin)), MPI_BYTE, to, kCollectiveTag,
-                        communicator_, &requests_.back()),
-              "MPI_Isend");
-  }
+  requests_.send(data, bytes, to, kCollectiveTag);
 }
 
 void MpiTransport::start_receive(void* data, std::size_t bytes, int from) {
-  for (std::size_t begin = 0; begin < bytes; begin += kCallBytes) {
-    requests_.emplace_back();
-    request_peers_.push_back(from);
-    check_mpi(MPI_Irecv(static_cast<std::byte*>(data) + begin,
-                        static_cast<int>(std::min(kCallBytes, bytes - begin)), MPI_BYTE, from, kCollectiveTag,
-                        communicator_, &requests_.back()),
-              "MPI_Irecv");
-  }
+  requests_.receive(data, bytes, from, kCollectiveTag);
 }
 
 void MpiTransport::finish(const Contract& contract) {
-  const auto all_done = [this] {
-    int done = 0;
-    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-    return done != 0;
-  };
-  const auto missing = [this] {
-    std::vector<int> ranks;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      int done = 0;
-      if (requests_[i] != MPI_REQUEST_NULL)
-        check_mpi(MPI_Request_get_status(requests_[i], &done, MPI_STATUS_IGNORE), "MPI_Request_get_status");
-      else
-        done = 1;
-      if (done == 0) ranks.push_back(request_peers_[i]);
-    }
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    return ranks;
-  };
-  waiter_->poll_until(all_done, contract, missing);
-  requests_.clear();
-  request_peers_.clear();
+  try {
+    waiter_->poll_until([this] { return requests_.test(); }, contract,
+                        [this] { return requests_.missing(); });
+  } catch (...) {
+    let_go();
+    throw;
+  }
+}
+
+// The group keeps the operation's tensors.
+void MpiTransport::let_go() noexcept {
+  if (!requests_.under_way()) return;
+  keep_forever(buffers_);
+  requests_.let_go();
 }
 
 void MpiTransport::agree(const Contract& contract) {
-  std::vector<Contract> all(static_cast<std::size_t>(size_));
+  std::vector<Contract>& all = buffers_->contracts;
   all[static_cast<std::size_t>(rank_)] = contract;
   for (int step = 1; step < size_; ++step) {
     const int peer = (rank_ + step) % size_;
@@ -104,11 +83,17 @@ void MpiTransport::agree(const Contract& contract) {
 
 // ---- collectives ----------------------------------------------------------------------------------------------------------
 
-// out = the reduction of `own` and what the other ranks have sent into scratch_.
+// Never shrinks: growing again would fill it with zeros.
+void MpiTransport::grow_scratch(std::size_t bytes) {
+  if (buffers_->scratch.size() < bytes) buffers_->scratch.resize(bytes);
+}
+
+// out = the reduction of `own` and what the other ranks have sent into buffers_->scratch.
 void MpiTransport::reduce_received(const Contract& contract, void* out, const void* own, std::int64_t count) {
   const std::size_t element = size_of(contract.dtype);
   for (int rank = 0; rank < size_; ++rank) {
-    ins_[static_cast<std::size_t>(rank)] = rank == rank_ ? own : at(scratch_.data(), rank * count, element);
+    ins_[static_cast<std::size_t>(rank)] =
+        rank == rank_ ? own : at(buffers_->scratch.data(), rank * count, element);
   }
   reduce_loop(contract.dtype, contract.reduce)(&out, 1, ins_.data(), size_, count, size_);
 }
@@ -122,11 +107,11 @@ void MpiTransport::all_reduce(const Contract& contract, void* data) {
     const std::int64_t count = std::min(chunk, total - begin);
     std::byte* part = at(data, begin, element);
     const Slice own = slice_of(count, rank_, size_, element);
-    scratch_.resize(static_cast<std::size_t>(own.count * size_) * element);
+    grow_scratch(static_cast<std::size_t>(own.count * size_) * element);
     for (int step = 1; step < size_; ++step) {
       const int peer = (rank_ + step) % size_;
       const Slice theirs = slice_of(count, peer, size_, element);
-      start_receive(at(scratch_.data(), peer * own.count, element),
+      start_receive(at(buffers_->scratch.data(), peer * own.count, element),
                     static_cast<std::size_t>(own.count) * element, peer);
       start_send(at(part, theirs.begin, element), static_cast<std::size_t>(theirs.count) * element, peer);
     }
@@ -151,10 +136,10 @@ void MpiTransport::reduce_scatter(const Contract& contract, void* out, const voi
   for (std::int64_t begin = 0; begin < part; begin += chunk) {
     const std::int64_t count = std::min(chunk, part - begin);
     const std::size_t bytes = static_cast<std::size_t>(count) * element;
-    scratch_.resize(bytes * static_cast<std::size_t>(size_));
+    grow_scratch(bytes * static_cast<std::size_t>(size_));
     for (int step = 1; step < size_; ++step) {
       const int peer = (rank_ + step) % size_;
-      start_receive(at(scratch_.data(), peer * count, element), bytes, peer);
+      start_receive(at(buffers_->scratch.data(), peer * count, element), bytes, peer);
       start_send(at(in, peer * part + begin, element), bytes, peer);
     }
     finish(contract);
@@ -205,33 +190,27 @@ constexpr auto kPollInterval = 50us;
 class MpiTransport::Send final : public Transfer {
  public:
   Send(MPI_Comm communicator, std::shared_ptr<Waiter> waiter, const Message& message)
-      : contract_(message.contract), watch_(std::move(waiter), contract_) {
+      : contract_(std::make_shared<const Contract>(message.contract)),
+        watch_(std::move(waiter), *contract_),
+        requests_(communicator) {
     const int tag = message.tag + kFirstMessageTag;
-    requests_.emplace_back();
-    check_mpi(MPI_Isend(&contract_, sizeof(Contract), MPI_BYTE, contract_.root, tag, communicator,
-                        &requests_.back()),
-              "MPI_Isend");
-    for (std::size_t begin = 0; begin < contract_.bytes(); begin += kCallBytes) {
-      requests_.emplace_back();
-      check_mpi(MPI_Isend(static_cast<const std::byte*>(message.data) + begin,
-                          static_cast<int>(std::min(kCallBytes, contract_.bytes() - begin)), MPI_BYTE,
-                          contract_.root, tag, communicator, &requests_.back()),
-                "MPI_Isend");
-    }
+    requests_.send(contract_.get(), sizeof(Contract), contract_->root, tag);
+    requests_.send(message.data, contract_->bytes(), contract_->root, tag);
+  }
+  ~Send() override {
+    if (requests_.under_way()) keep_forever(contract_);
   }
   bool progress() override {
-    int done = 0;
-    check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-    if (done == 0) watch_.check();
-    return done != 0;
+    if (requests_.test()) return true;
+    watch_.check();
+    return false;
   }
   std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
 
  private:
-  Contract contract_;
+  std::shared_ptr<const Contract> contract_;
   TransferWatch watch_;
-  std::vector<MPI_Request> requests_;
+  MpiRequests requests_;
 };
 
 class MpiTransport::Receive final : public Transfer {
@@ -243,18 +222,14 @@ class MpiTransport::Receive final : public Transfer {
         queue_((*queues)[{message.contract.root, message.tag}]),
         queues_(std::move(queues)),
         message_(message),
-        watch_(waiter_, message.contract) {
+        watch_(waiter_, message.contract),
+        requests_(communicator) {
     queue_.push_back(this);
   }
   ~Receive() override { std::erase(queue_, this); }
 
   bool progress() override {
-    if (queue_.front() == this && (has_header_ || receive_header())) {
-      int done = 0;
-      check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
-                "MPI_Testall");
-      if (done != 0) return true;
-    }
+    if (queue_.front() == this && (has_header_ || receive_header()) && requests_.test()) return true;
     watch_.check();
     return false;
   }
@@ -275,13 +250,7 @@ class MpiTransport::Receive final : public Transfer {
                 " with tag ", message_.tag, " in group '", waiter_->group(), "': rank ", wanted.root,
                 " has sent ", sent.count, " x ", sent.dtype);
     has_header_ = true;
-    for (std::size_t begin = 0; begin < wanted.bytes(); begin += kCallBytes) {
-      requests_.emplace_back();
-      check_mpi(MPI_Irecv(static_cast<std::byte*>(message_.data) + begin,
-                          static_cast<int>(std::min(kCallBytes, wanted.bytes() - begin)), MPI_BYTE,
-                          wanted.root, tag, communicator_, &requests_.back()),
-                "MPI_Irecv");
-    }
+    requests_.receive(message_.data, wanted.bytes(), wanted.root, tag);
     return true;
   }
 
@@ -292,7 +261,7 @@ class MpiTransport::Receive final : public Transfer {
   Message message_;
   TransferWatch watch_;
   bool has_header_ = false;
-  std::vector<MPI_Request> requests_;
+  MpiRequests requests_;
 };
 
 std::unique_ptr<Transfer> MpiTransport::send(const Message& message) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/mpi/mpi_requests.hpp"
 #include "comm/transport.hpp"
 #include "comm/waiter.hpp"
 
@@ -37,20 +38,27 @@ class MpiTransport final : public Transport {
   using Queues =
       std::map<std::pair<int, int>, std::deque<Receive*>>;  // by sender and tag, in the order of their calls
 
+  // What requests point to, beside tensors.
+  struct Buffers {
+    std::vector<Contract> contracts;  // by rank
+    std::vector<std::byte> scratch;   // what all ranks sent for this rank's slice, one behind the other
+  };
+
   void agree(const Contract& contract);
   void start_send(const void* data, std::size_t bytes, int to);
   void start_receive(void* data, std::size_t bytes, int from);
   // Blocks until all that was started is done.
   void finish(const Contract& contract);
+  void let_go() noexcept;
+  void grow_scratch(std::size_t bytes);
   void reduce_received(const Contract& contract, void* out, const void* own, std::int64_t count);
 
   MPI_Comm communicator_;
   std::shared_ptr<Waiter> waiter_;
   int rank_ = 0;
   int size_ = 1;
-  std::vector<MPI_Request> requests_;
-  std::vector<int> request_peers_;
-  std::vector<std::byte> scratch_;  // what all ranks sent for this rank's slice, one behind the other
+  MpiRequests requests_;  // of the collective under way
+  std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   std::vector<const void*> ins_;
   std::shared_ptr<Queues> queues_ = std::make_shared<Queues>();
 };

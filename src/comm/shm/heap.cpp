@@ -7,6 +7,10 @@ namespace tutti::comm {
 
 namespace {
 constexpr std::size_t kPage = 4096;
+// A block holds a file descriptor, of which a process has a thousand or so.
+constexpr std::size_t kUnusedBlocks = 32;
+// More than a rank can have, since each of its blocks holds a descriptor of it.
+constexpr std::size_t kBlocksOfOnePeer = 1024;
 std::size_t rounded(std::size_t bytes) {
   return (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
 }
@@ -18,9 +22,10 @@ void* SharedHeap::allocate(std::size_t bytes) {
   for (auto& [address, block] : blocks_) {
     if (block.used || block.segment.bytes() != wanted) continue;
     block.used = true;
+    --unused_blocks_;
     return block.segment.data();
   }
-  Block block{Segment::create(wanted), next_number_++, true};
+  Block block{Segment::create(wanted), next_number_++, true, 0};
   std::byte* data = block.segment.data();
   blocks_.emplace(data, std::move(block));
   return data;
@@ -32,6 +37,24 @@ void SharedHeap::release(void* data) noexcept {
   if (found == blocks_.end()) return;
   found->second.segment.discard_pages();
   found->second.used = false;
+  found->second.released_at = ++releases_;
+  if (++unused_blocks_ > kUnusedBlocks) drop_oldest_block();
+}
+
+void SharedHeap::drop_oldest_block() noexcept {
+  auto oldest = blocks_.end();
+  for (auto it = blocks_.begin(); it != blocks_.end(); ++it) {
+    if (it->second.used) continue;
+    if (oldest == blocks_.end() || it->second.released_at < oldest->second.released_at) oldest = it;
+  }
+  blocks_.erase(oldest);
+  --unused_blocks_;
+}
+
+void SharedHeap::drop_oldest_peer_block() noexcept {
+  peers_.erase(std::min_element(peers_.begin(), peers_.end(), [](const auto& a, const auto& b) {
+    return a.second.used_at < b.second.used_at;
+  }));
 }
 
 bool SharedHeap::find(const void* data, std::size_t bytes, MemoryReference& reference) const {
@@ -52,10 +75,13 @@ std::byte* SharedHeap::map_peer(const Host& host, int local_index, const MemoryR
   const std::lock_guard lock(mutex_);
   auto found = peers_.find(key);
   if (found == peers_.end()) {
+    if (peers_.size() >= kBlocksOfOnePeer * static_cast<std::size_t>(host.local_size()))
+      drop_oldest_peer_block();
     Segment segment = Segment::open(host.pid_of(local_index), reference.fd, reference.block_bytes);
-    found = peers_.emplace(key, std::move(segment)).first;
+    found = peers_.emplace(key, PeerBlock{std::move(segment), 0}).first;
   }
-  return found->second.data() + reference.offset;
+  found->second.used_at = ++peer_uses_;
+  return found->second.segment.data() + reference.offset;
 }
 
 }  // namespace tutti::comm

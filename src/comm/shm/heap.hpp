@@ -31,11 +31,12 @@ class SharedHeap {
 
   // Page-aligned. MemoryError if the system refuses.
   void* allocate(std::size_t bytes);
-  // The block is kept for the next allocation of its size, without pages.
+  // The block is kept for the next allocation of its size, without pages; the last few that were released are.
   void release(void* data) noexcept;
   // Fills `reference` if the bytes lie in one of this process's blocks.
   bool find(const void* data, std::size_t bytes, MemoryReference& reference) const;
-  // Where a local rank's memory is mapped here; maps it on first sight.
+  // Where a local rank's memory is mapped here; maps it on first sight. Good until the next operation: mappings that were
+  // not used for long make room for others.
   std::byte* map_peer(const Host& host, int local_index, const MemoryReference& reference);
 
  private:
@@ -43,11 +44,22 @@ class SharedHeap {
     Segment segment;
     std::uint32_t number = 0;
     bool used = false;
+    std::uint64_t released_at = 0;  // in releases
   };
+  struct PeerBlock {
+    Segment segment;
+    std::uint64_t used_at = 0;  // in calls of map_peer
+  };
+  void drop_oldest_block() noexcept;
+  void drop_oldest_peer_block() noexcept;
+
   mutable std::mutex mutex_;
   std::map<const std::byte*, Block> blocks_;  // by first address
+  std::size_t unused_blocks_ = 0;
+  std::uint64_t releases_ = 0;
   std::uint32_t next_number_ = 0;
-  std::unordered_map<std::uint64_t, Segment> peers_;  // by local index and block
+  std::unordered_map<std::uint64_t, PeerBlock> peers_;  // by local index and block
+  std::uint64_t peer_uses_ = 0;
 };
 
 }  // namespace tutti::comm

@@ -19,7 +19,6 @@ struct Mailbox::State {
 
   MailRing* outgoing = nullptr;
   MailRing* incoming = nullptr;
-  int peer = 0;
   std::shared_ptr<Waiter> waiter;
   Doorbell* peer_bell = nullptr;
   std::deque<Send*> sends;        // in order; the first is on its way
@@ -195,12 +194,10 @@ void Mailbox::State::take_pieces() {
   if (moved) peer_bell->ring();
 }
 
-Mailbox::Mailbox(MailRing* outgoing, MailRing* incoming, int peer, std::shared_ptr<Waiter> waiter,
-                 Doorbell* peer_bell)
+Mailbox::Mailbox(MailRing* outgoing, MailRing* incoming, std::shared_ptr<Waiter> waiter, Doorbell* peer_bell)
     : state_(std::make_shared<State>()) {
   state_->outgoing = outgoing;
   state_->incoming = incoming;
-  state_->peer = peer;
   state_->waiter = std::move(waiter);
   state_->peer_bell = peer_bell;
 }

@@ -41,8 +41,7 @@ struct MailRing {
 // This process's ends of the two rings that it shares with one peer.
 class Mailbox {
  public:
-  Mailbox(MailRing* outgoing, MailRing* incoming, int peer, std::shared_ptr<Waiter> waiter,
-          Doorbell* peer_bell);
+  Mailbox(MailRing* outgoing, MailRing* incoming, std::shared_ptr<Waiter> waiter, Doorbell* peer_bell);
   ~Mailbox();
   Mailbox(Mailbox&&) noexcept;
   Mailbox& operator=(Mailbox&&) = delete;

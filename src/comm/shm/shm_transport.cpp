@@ -45,6 +45,7 @@ Transfer::~Transfer() = default;
 
 struct ShmTransport::Slot {
   alignas(128) std::atomic<std::uint64_t> arrived{0};  // the last meeting that the rank has come to
+  std::atomic<std::uint32_t> given_up{0};              // it comes to no other
   struct Half {
     alignas(64) Contract contract;
     MemoryReference memory;
@@ -59,21 +60,10 @@ ShmTransport::ShmTransport(Bootstrap& bootstrap, const Deadline& deadline, std::
   const std::size_t bytes = rings_at + ranks * ranks * sizeof(MailRing) + ranks * 2 * kStageBytes;
   Host& host = waiter_->host();
   for (const int rank : waiter_->world_ranks()) local_indices_.push_back(host.local_index(rank));
-  if (rank_ == 0) {
-    segment_ = Segment::create(bytes);
-    for (std::size_t i = 0; i < ranks; ++i) new (segment_.data() + i * sizeof(Slot)) Slot;
-    // The rings need no construction: zero bytes, which a new segment has, are an empty ring. So unused ones take no memory.
-  }
-  const auto fds = bootstrap.exchange(concat(segment_.fd()), deadline, "making the shared memory of a group");
-  if (rank_ != 0) {
-    int fd = -1;
-    std::from_chars(fds[0].data(), fds[0].data() + fds[0].size(), fd);
-    segment_ = Segment::open(host.pid_of(local_indices_[0]), fd, bytes);
-  }
-  bootstrap.barrier(deadline, "making the shared memory of a group");
+  make_segment(bootstrap, deadline, bytes);
   auto* rings = reinterpret_cast<MailRing*>(segment_.data() + rings_at);
   for (int peer = 0; peer < size_; ++peer) {
-    mailboxes_.emplace_back(rings + rank_ * size_ + peer, rings + peer * size_ + rank_, peer, waiter_,
+    mailboxes_.emplace_back(rings + rank_ * size_ + peer, rings + peer * size_ + rank_, waiter_,
                             &host.doorbell(local_indices_[static_cast<std::size_t>(peer)]));
   }
   mapped_.resize(ranks);
@@ -82,6 +72,34 @@ ShmTransport::ShmTransport(Bootstrap& bootstrap, const Deadline& deadline, std::
 }
 
 ShmTransport::~ShmTransport() = default;
+
+// A rank that fails tells the others, which would wait for it until the deadline.
+void ShmTransport::make_segment(Bootstrap& bootstrap, const Deadline& deadline, std::size_t bytes) {
+  std::string failure;
+  try {
+    if (rank_ == 0) {
+      segment_ = Segment::create(bytes);
+      for (int i = 0; i < size_; ++i) new (&slot(i)) Slot;
+      // The rings need no construction: zero bytes, which a new segment has, are an empty ring. So unused ones take no memory.
+    }
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  const auto fds = bootstrap.exchange(concat(segment_.fd()), deadline, kMakingSharedMemory);
+  try {
+    int fd = -1;
+    std::from_chars(fds[0].data(), fds[0].data() + fds[0].size(), fd);
+    if (rank_ != 0 && fd >= 0) segment_ = Segment::open(waiter_->host().pid_of(local_indices_[0]), fd, bytes);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  const auto failures = bootstrap.exchange(failure, deadline, kMakingSharedMemory);
+  for (int rank = 0; rank < size_; ++rank) {
+    const std::string& text = failures[static_cast<std::size_t>(rank)];
+    if (!text.empty())
+      tutti::detail::fail<AgreedError>("group '", waiter_->group(), "': rank ", rank, ": ", text);
+  }
+}
 
 ShmTransport::Slot& ShmTransport::slot(int rank) const noexcept {
   return *reinterpret_cast<Slot*>(segment_.data() + static_cast<std::size_t>(rank) * sizeof(Slot));
@@ -98,10 +116,7 @@ std::byte* ShmTransport::stage(int rank, std::uint64_t meeting) const noexcept {
 void ShmTransport::meet(const Contract& contract) {
   const std::uint64_t meeting = ++meeting_;
   slot(rank_).arrived.store(meeting, std::memory_order_release);
-  Host& host = waiter_->host();
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) host.doorbell(local_indices_[static_cast<std::size_t>(peer)]).ring();
-  }
+  ring_peers();
   const auto absent = [this, meeting](int peer) {
     return slot(peer).arrived.load(std::memory_order_acquire) < meeting;
   };
@@ -111,13 +126,29 @@ void ShmTransport::meet(const Contract& contract) {
     }
     return true;
   };
-  waiter_->until(all_here, contract, [this, &absent] {
+  waiter_->until(all_here, contract, [this, &absent, &contract] {
     std::vector<int> missing;
     for (int peer = 0; peer < size_; ++peer) {
-      if (absent(peer)) missing.push_back(peer);
+      if (!absent(peer)) continue;
+      TUTTI_CHECK(slot(peer).given_up.load(std::memory_order_acquire) == 0, CommError, to_text(contract),
+                  " in group '", waiter_->group(), "': rank ", peer,
+                  " has failed in an operation of this group");
+      missing.push_back(peer);
     }
     return missing;
   });
+}
+
+void ShmTransport::ring_peers() const noexcept {
+  Host& host = waiter_->host();
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) host.doorbell(local_indices_[static_cast<std::size_t>(peer)]).ring();
+  }
+}
+
+void ShmTransport::give_up() noexcept {
+  slot(rank_).given_up.store(1, std::memory_order_release);
+  ring_peers();
 }
 
 ShmTransport::Sharing ShmTransport::agree(Contract contract, const MemoryReference* memory) {

@@ -28,6 +28,8 @@ class Bridge {
                           std::int64_t count) = 0;
 };
 
+inline constexpr const char* kMakingSharedMemory = "making the shared memory of a group";
+
 class ShmTransport final : public Transport {
  public:
   // Collective over the bootstrap's ranks, which are the waiter's and all on this host.
@@ -49,15 +51,18 @@ class ShmTransport final : public Transport {
   void barrier(const Contract& contract) override;
   std::unique_ptr<Transfer> send(const Message& message) override;
   std::unique_ptr<Transfer> receive(const Message& message) override;
+  void give_up() noexcept override;
 
  private:
   struct Slot;
   enum class Sharing { kNone, kSome, kAll };
 
+  void make_segment(Bootstrap& bootstrap, const Deadline& deadline, std::size_t bytes);
   Slot& slot(int rank) const noexcept;
   std::byte* stage(int rank, std::uint64_t meeting) const noexcept;
   std::uint64_t next_meeting() const noexcept { return meeting_ + 1; }
   void meet(const Contract& contract);
+  void ring_peers() const noexcept;
   // Publishes contract and memory, meets, and compares. Returns which ranks' memory can be used in place.
   Sharing agree(Contract contract, const MemoryReference* memory);
   bool reference_of(const void* data, const Contract& contract, MemoryReference& reference) const;

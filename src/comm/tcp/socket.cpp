@@ -48,16 +48,26 @@ Addresses resolve(const char* host, const std::string& port, int flags, std::str
 }  // namespace
 
 std::string encode_length(std::uint32_t length) {
-  std::string text(4, '\0');
-  for (std::size_t i = 0; i < 4; ++i) text[i] = static_cast<char>(length >> (8 * i) & 0xffU);
+  std::string text(kLengthBytes, '\0');
+  for (std::size_t i = 0; i < kLengthBytes; ++i) text[i] = static_cast<char>(length >> (8 * i) & 0xffU);
   return text;
 }
 
 std::uint32_t decode_length(const char* bytes) noexcept {
   std::uint32_t length = 0;
-  for (std::size_t i = 0; i < 4; ++i)
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
     length |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   return length;
+}
+
+FrameState take_frame(std::string& input, std::uint32_t longest, std::string& frame) {
+  if (input.size() < kLengthBytes) return FrameState::kIncomplete;
+  const std::uint32_t length = decode_length(input.data());
+  if (length > longest) return FrameState::kTooLong;
+  if (input.size() - kLengthBytes < length) return FrameState::kIncomplete;
+  frame = input.substr(kLengthBytes, length);
+  input.erase(0, kLengthBytes + std::size_t{length});
+  return FrameState::kWhole;
 }
 
 Socket::~Socket() {
@@ -137,31 +147,21 @@ void Socket::send_frame(const std::string& frame, const Deadline& deadline) cons
   send_bytes(frame.data(), frame.size(), deadline);
 }
 
-bool Socket::receive_bytes(char* data, std::size_t count, const Deadline& deadline) const {
-  while (count > 0) {
-    const ssize_t received = ::recv(fd_, data, count, 0);
+bool Socket::receive_some(std::string& input, const Deadline& deadline) const {
+  char buffer[16 * 1024];
+  for (;;) {
+    const ssize_t received = ::recv(fd_, buffer, sizeof buffer, 0);
     if (received > 0) {
-      data += received;
-      count -= static_cast<std::size_t>(received);
-    } else if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
-      if (!wait_for(POLLIN, deadline)) return false;
-    } else {
-      tutti::detail::fail<CommError>("env://: rank 0 is gone",
-                                     received < 0 ? concat(": ", std::strerror(errno)) : "");
+      input.append(buffer, static_cast<std::size_t>(received));
+      return true;
     }
+    if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
+      if (!wait_for(POLLIN, deadline)) return false;
+      continue;
+    }
+    tutti::detail::fail<CommError>("env://: rank 0 is gone",
+                                   received < 0 ? concat(": ", std::strerror(errno)) : "");
   }
-  return true;
-}
-
-bool Socket::receive_frame(std::string& frame, const Deadline& deadline) const {
-  char length[4];
-  if (!receive_bytes(length, sizeof length, deadline)) return false;
-  const std::uint32_t bytes = decode_length(length);
-  TUTTI_CHECK(bytes <= kLongestFrame, CommError, "env://: rank 0 announces a message of ", bytes, " bytes");
-  frame.resize(bytes);
-  TUTTI_CHECK(receive_bytes(frame.data(), bytes, deadline), TimeoutError,
-              "env://: rank 0 has sent part of a message only");
-  return true;
 }
 
 }  // namespace tutti::comm

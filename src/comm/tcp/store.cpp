@@ -25,6 +25,7 @@ constexpr auto kHelloDeadline = 10s;  // who connects and stays silent is droppe
 constexpr std::uint32_t kLongestHello = 4096;
 constexpr int kGreatestSize = 1 << 20;
 constexpr int kPollMilliseconds = 1000;
+constexpr auto kAcceptPause = 100ms;
 
 std::string framed(const std::string& frame) {
   return encode_length(static_cast<std::uint32_t>(frame.size())) + frame;
@@ -67,12 +68,14 @@ Store::~Store() {
 void Store::serve() noexcept {
   try {
     for (;;) {
-      std::vector<pollfd> watched{{wake_[0], POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
+      const bool accepts = std::chrono::steady_clock::now() >= accepts_again_;
+      std::vector<pollfd> watched{{wake_[0], POLLIN, 0}, {accepts ? listener_.fd() : -1, POLLIN, 0}};
       for (const Connection& connection : connections_) {
         const int events = connection.output.empty() ? POLLIN : POLLIN | POLLOUT;
         watched.push_back({connection.socket.fd(), static_cast<short>(events), 0});
       }
-      ::poll(watched.data(), watched.size(), kPollMilliseconds);
+      const auto pause = static_cast<int>(std::chrono::milliseconds(kAcceptPause).count());
+      ::poll(watched.data(), watched.size(), accepts ? kPollMilliseconds : pause);
       if (watched[0].revents != 0) return;
       std::size_t at = 2;
       const auto now = std::chrono::steady_clock::now();
@@ -102,10 +105,16 @@ void Store::serve() noexcept {
 void Store::accept_all() {
   for (;;) {
     const int fd = ::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
-    connections_.emplace_back();
-    connections_.back().socket = Socket(fd);
-    connections_.back().accepted = std::chrono::steady_clock::now();
+    if (fd >= 0) {
+      connections_.emplace_back();
+      connections_.back().socket = Socket(fd);
+      connections_.back().accepted = std::chrono::steady_clock::now();
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    // Too many open files, or no memory: the connection waits, and the listener stays readable.
+    if (errno != EAGAIN) accepts_again_ = std::chrono::steady_clock::now() + kAcceptPause;
+    return;
   }
 }
 
@@ -116,16 +125,15 @@ void Store::read_from(Connection& connection) {
     if (received > 0) {
       connection.input.append(buffer, static_cast<std::size_t>(received));
       // Looked at after each piece, so that who has not said hello can't fill the memory.
-      while (!connection.is_broken && connection.input.size() >= 4) {
-        const std::uint32_t length = decode_length(connection.input.data());
-        if (length > (connection.is_known ? kLongestFrame : kLongestHello)) {
+      std::string frame;
+      while (!connection.is_broken) {
+        const FrameState state =
+            take_frame(connection.input, connection.is_known ? kLongestFrame : kLongestHello, frame);
+        if (state == FrameState::kIncomplete) break;
+        if (state == FrameState::kTooLong)
           connection.is_broken = true;
-          return;
-        }
-        if (connection.input.size() < 4 + std::size_t{length}) break;
-        const std::string frame = connection.input.substr(4, length);
-        connection.input.erase(0, 4 + std::size_t{length});
-        handle(connection, frame);
+        else
+          handle(connection, frame);
       }
       if (connection.is_broken) return;
       continue;
@@ -168,7 +176,7 @@ void Store::handle_part(Connection& connection, const std::string& frame) {
   meeting.size = size;
   meeting.waiting.push_back(&connection);
   if (static_cast<int>(meeting.parts.size()) < size) return;
-  std::string answer = "A";
+  std::string answer = concat('A', key, '\0');
   for (const auto& [unused_rank, part] : meeting.parts) answer += framed(part);
   for (Connection* waiting : meeting.waiting) waiting->output += framed(answer);
   meetings_.erase(key);
@@ -176,7 +184,7 @@ void Store::handle_part(Connection& connection, const std::string& frame) {
 
 void Store::handle_missing(Connection& connection, const std::string& frame) {
   const auto found = meetings_.find(frame.substr(1));
-  std::string answer = "M";
+  std::string answer = concat(frame, '\0');
   if (found != meetings_.end()) {
     for (int rank = 0; rank < found->second.size; ++rank) {
       if (!found->second.parts.contains(rank)) answer += concat(rank, ' ');

@@ -3,11 +3,12 @@
 // all of them.
 //
 //   hello    "TUTTI1" token                            first frame of a connection; anything else ends it
-//   request  'X' key 0 rank 0 size 0 part              answer, once all have come: 'A', then for each rank length and part
-//            'M' key                                   answer: 'M' and the ranks that have not come, "1 4 5"
+//   request  'X' key 0 rank 0 size 0 part              answer, once all have come: 'A' key 0, then for each rank length and part
+//            'M' key                                   answer: 'M' key 0 and the ranks that have not come, "1 4 5"
+//
+// A key is used once. Answers repeat it, since one may come after its request has been given up.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <list>
 #include <map>
@@ -56,6 +57,7 @@ class Store {
   int wake_[2] = {-1, -1};  // a pipe that ends the thread
   std::list<Connection> connections_;
   std::map<std::string, Meeting> meetings_;
+  std::chrono::steady_clock::time_point accepts_again_;  // after a pause, if the system refuses connections
   std::thread thread_;
 };
 

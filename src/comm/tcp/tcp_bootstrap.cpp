@@ -18,10 +18,40 @@ namespace {
 
 constexpr double kMissingAnswerSeconds = 2;
 
-// A rank's connection to the store; on rank 0 the store too.
-struct Line {
-  std::unique_ptr<Store> store;
-  Socket socket;
+// A rank's connection to the store; on rank 0 the store too. All groups of the process share it.
+class Line {
+ public:
+  Line(std::unique_ptr<Store> store, Socket socket) : store_(std::move(store)), socket_(std::move(socket)) {}
+
+  void send(const std::string& frame, const Deadline& deadline) {
+    TUTTI_CHECK(!cut_, CommError, "env://: a message to rank 0 was cut short by its deadline");
+    cut_ = true;  // unless it is sent
+    socket_.send_frame(frame, deadline);
+    cut_ = false;
+  }
+  // The answer that begins with `head`, without that; those to requests that were given up are passed over. False if the
+  // deadline has passed.
+  bool receive(const std::string& head, std::string& answer, const Deadline& deadline) {
+    for (;;) {
+      switch (take_frame(input_, kLongestFrame, answer)) {
+        case FrameState::kWhole:
+          if (!answer.starts_with(head)) continue;
+          answer.erase(0, head.size());
+          return true;
+        case FrameState::kTooLong:
+          tutti::detail::fail<CommError>("env://: rank 0 announces a message of more than ", kLongestFrame,
+                                         " bytes");
+        case FrameState::kIncomplete: break;
+      }
+      if (!socket_.receive_some(input_, deadline)) return false;
+    }
+  }
+
+ private:
+  std::unique_ptr<Store> store_;
+  Socket socket_;
+  std::string input_;
+  bool cut_ = false;
 };
 
 class TcpBootstrap final : public Bootstrap {
@@ -35,9 +65,10 @@ class TcpBootstrap final : public Bootstrap {
   std::vector<std::string> exchange(const std::string& bytes, const Deadline& deadline,
                                     const char* purpose) override {
     const std::string key = concat(name_, "#", ++exchanges_);
-    line_->socket.send_frame(concat('X', key, '\0', rank_, '\0', size_, '\0', bytes), deadline);
+    if (size_ == 1) return {bytes};
+    line_->send(concat('X', key, '\0', rank_, '\0', size_, '\0', bytes), deadline);
     std::string answer;
-    if (!line_->socket.receive_frame(answer, deadline)) fail_with_missing(key, deadline, purpose);
+    if (!line_->receive(concat('A', key, '\0'), answer, deadline)) fail_with_missing(key, deadline, purpose);
     return parts_of(answer);
   }
 
@@ -52,11 +83,11 @@ class TcpBootstrap final : public Bootstrap {
  private:
   [[noreturn]] void fail_with_missing(const std::string& key, const Deadline& deadline, const char* purpose) {
     const Deadline soon(kMissingAnswerSeconds);
-    line_->socket.send_frame("M" + key, soon);
+    line_->send("M" + key, soon);
     std::string answer;
     std::vector<int> missing;
-    if (line_->socket.receive_frame(answer, soon) && answer.starts_with('M')) {
-      std::string_view rest = std::string_view(answer).substr(1);
+    if (line_->receive(concat('M', key, '\0'), answer, soon)) {
+      std::string_view rest = answer;
       for (int rank = 0; !rest.empty(); rest.remove_prefix(std::min(rest.size(), rest.find(' ') + 1))) {
         if (std::from_chars(rest.data(), rest.data() + rest.size(), rank).ec == std::errc{})
           missing.push_back(rank);
@@ -69,12 +100,12 @@ class TcpBootstrap final : public Bootstrap {
 
   std::vector<std::string> parts_of(const std::string& answer) const {
     std::vector<std::string> parts;
-    std::size_t at = 1;
-    while (answer.starts_with('A') && at + 4 <= answer.size()) {
+    std::size_t at = 0;
+    while (at + kLengthBytes <= answer.size()) {
       const std::uint32_t length = decode_length(answer.data() + at);
-      if (length > answer.size() - at - 4) break;
-      parts.push_back(answer.substr(at + 4, length));
-      at += 4 + std::size_t{length};
+      if (length > answer.size() - at - kLengthBytes) break;
+      parts.push_back(answer.substr(at + kLengthBytes, length));
+      at += kLengthBytes + std::size_t{length};
     }
     TUTTI_CHECK(static_cast<int>(parts.size()) == size_ && at == answer.size(), CommError,
                 "env://: rank 0's answer is malformed");
@@ -105,11 +136,11 @@ std::unique_ptr<Bootstrap> make_tcp_bootstrap(const Deadline& deadline) {
   const std::string address = environment_text("MASTER_ADDR").value();
   // Keeps jobs apart that were given one port by mistake.
   const std::string token = concat(size, ' ', environment_text("TUTTI_JOB_TOKEN").value_or(""));
-  auto line = std::make_shared<Line>();
+  std::shared_ptr<Line> line;  // null in a world of one
   if (size > 1) {
-    if (rank == 0) line->store = std::make_unique<Store>(concat(*port), token);
-    line->socket = Socket::connect(address, concat(*port), deadline);
-    line->socket.send_frame(Store::hello(token), deadline);
+    auto store = rank == 0 ? std::make_unique<Store>(concat(*port), token) : nullptr;
+    line = std::make_shared<Line>(std::move(store), Socket::connect(address, concat(*port), deadline));
+    line->send(Store::hello(token), deadline);
   }
   return std::make_unique<TcpBootstrap>(std::move(line), "world", rank, size);
 }
