@@ -11,14 +11,16 @@
 
 namespace tutti::comm {
 
+inline constexpr std::size_t kCacheLine = 64;
+
 struct Slice {
   std::int64_t begin;
   std::int64_t count;
 };
 
-// The elements of `rank` when `count` are dealt out in multiples of 64 bytes: no two ranks write one cache line.
+// The elements of `rank` when `count` are dealt out in whole cache lines: no two ranks write one cache line.
 inline Slice slice_of(std::int64_t count, int rank, int size, std::size_t element_bytes) {
-  const std::int64_t unit = 64 / static_cast<std::int64_t>(element_bytes);
+  const auto unit = static_cast<std::int64_t>(kCacheLine / element_bytes);
   const std::int64_t units = (count + unit - 1) / unit;
   const std::int64_t each = (units + size - 1) / size * unit;
   const std::int64_t begin = std::min(count, each * rank);

@@ -69,13 +69,20 @@ class ShmTransport final : public Transport {
   void map_all(void* own);
 
   void reduce_in_place(const Contract& contract, void* data);
-  void reduce_chunk_directly(const Contract& contract, std::uint64_t published, std::byte* out,
-                             std::int64_t count);
-  void reduce_chunk_by_slices(const Contract& contract, std::uint64_t published, std::byte* out,
-                              std::int64_t count);
-  void reduce_across_hosts(const Contract& contract, std::uint64_t published, std::byte* result, Slice own);
-  void reduce_stages(const Contract& contract, std::uint64_t published, void* out, std::int64_t begin,
-                     std::int64_t count);
+  // A part of a tensor that passes through the stages at once; data is null if there is none.
+  struct Chunk {
+    std::byte* data = nullptr;
+    std::int64_t count = 0;
+  };
+  std::int64_t chunk_elements(DType dtype) const noexcept;
+  Chunk chunk_at(const Contract& contract, std::byte* data, std::int64_t begin) const noexcept;
+  std::byte* staged_slice(int rank, int summing, std::uint64_t meeting, DType dtype) const noexcept;
+  void reduce_directly(const Contract& contract, std::byte* data);
+  void reduce_by_slices(const Contract& contract, std::byte* data);
+  void reduce_own_slice(const Contract& contract, Chunk chunk);
+  void reduce_across_hosts(const Contract& contract, void* result, std::int64_t count);
+  void exchange_chunks(const Contract& contract, Chunk done, Chunk next);
+  void reduce_stages(const Contract& contract, void* out, std::int64_t begin, std::int64_t count);
 
   int rank_;
   int size_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/shm/isa/reduce_loops.hpp"
 
+#include <cstddef>
 #include <type_traits>
 
 #include "kernels/cpu/isa/half_lanes.hpp"
@@ -13,8 +14,9 @@ namespace {
 
 using namespace cpu::TUTTI_ISA;  // the half conversions
 
-// Accumulators of a block stay in the first-level cache.
-constexpr std::int64_t kBlock = 1024;
+// Elements. Few, so that the processor already reads the next block while it writes this one, and a line that another core
+// has written comes from its cache once, to be read and overwritten.
+constexpr std::int64_t kBlock = 64;
 
 struct BoolByte {
   std::uint8_t value;
@@ -120,21 +122,80 @@ template <class Op, class T, class A>
 }
 
 template <class T, class Out, class Op, bool kMean>
-void reduce(void* const* outs, int out_count, const void* const* ins, int in_count, std::int64_t count,
-            double divisor) {
+[[gnu::always_inline]] inline void reduce_block(void* const* outs, int out_count, const void* const* ins,
+                                                int in_count, std::int64_t begin, std::int64_t length,
+                                                double divisor) {
   using A = typename Accumulator<T>::Type;
   alignas(64) A values[kBlock];
-  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-    const std::int64_t length = count - begin < kBlock ? count - begin : kBlock;
-    load_block(values, static_cast<const T*>(ins[0]) + begin, length);
-    for (int r = 1; r < in_count; ++r)
-      combine_block<Op>(values, static_cast<const T*>(ins[r]) + begin, length);
+  load_block(values, static_cast<const T*>(ins[0]) + begin, length);
+  for (int r = 1; r < in_count; ++r) combine_block<Op>(values, static_cast<const T*>(ins[r]) + begin, length);
+  if constexpr (kMean) {
+    const A by = static_cast<A>(divisor);
+    for (std::int64_t i = 0; i < length; ++i) values[i] /= by;
+  }
+  for (int o = 0; o < out_count; ++o) store_block(static_cast<Out*>(outs[o]) + begin, values, length);
+}
+
+// Two inputs into two outputs, as two ranks have them: nothing but the block's result passes through memory of its own.
+// Returns how many elements, in whole blocks, it has done.
+template <class T, class Out, class Op, bool kMean>
+[[gnu::always_inline]] inline std::int64_t reduce_pair(void* const* outs, const void* const* ins,
+                                                       std::int64_t count, double divisor) {
+  using A = typename Accumulator<T>::Type;
+  const auto* a = static_cast<const T*>(ins[0]);
+  const auto* b = static_cast<const T*>(ins[1]);
+  auto* first = static_cast<Out*>(outs[0]);
+  auto* second = static_cast<Out*>(outs[1]);
+  std::int64_t begin = 0;
+  for (; begin + kBlock <= count; begin += kBlock) {
+    alignas(64) A values[kBlock];
+    for (std::int64_t i = 0; i < kBlock; ++i)
+      values[i] = Op::apply(static_cast<A>(load(a[begin + i])), static_cast<A>(load(b[begin + i])));
     if constexpr (kMean) {
       const A by = static_cast<A>(divisor);
-      for (std::int64_t i = 0; i < length; ++i) values[i] /= by;
+      for (std::int64_t i = 0; i < kBlock; ++i) values[i] /= by;
     }
-    for (int o = 0; o < out_count; ++o) store_block(static_cast<Out*>(outs[o]) + begin, values, length);
+    store_block(first + begin, values, kBlock);
+    store_block(second + begin, values, kBlock);
   }
+  return begin;
+}
+
+template <class T, class Out, class Op, bool kMean>
+void reduce(void* const* outs, int out_count, const void* const* ins, int in_count, std::int64_t count,
+            double divisor) {
+  std::int64_t begin = 0;
+  if constexpr (!std::is_same_v<T, Float16Bits>) {
+    if (in_count == 2 && out_count == 2) begin = reduce_pair<T, Out, Op, kMean>(outs, ins, count, divisor);
+  }
+  for (; begin + kBlock <= count; begin += kBlock)
+    reduce_block<T, Out, Op, kMean>(outs, out_count, ins, in_count, begin, kBlock, divisor);
+  if (begin < count)
+    reduce_block<T, Out, Op, kMean>(outs, out_count, ins, in_count, begin, count - begin, divisor);
+}
+
+struct CacheLine {
+  std::uint64_t words[8];
+};
+
+// Line by line: another core has written the stage, and one trip between the caches brings a line both to be read and to be
+// overwritten.
+void exchange(void* stage, void* done, std::size_t done_bytes, const void* next, std::size_t next_bytes) {
+  auto* lines = static_cast<std::byte*>(stage);
+  auto* to = static_cast<std::byte*>(done);
+  const auto* from = static_cast<const std::byte*>(next);
+  const std::size_t both = done_bytes < next_bytes ? done_bytes : next_bytes;
+  std::size_t at = 0;
+  for (; at + sizeof(CacheLine) <= both; at += sizeof(CacheLine)) {
+    CacheLine out;
+    CacheLine in;
+    __builtin_memcpy(&out, lines + at, sizeof(CacheLine));
+    __builtin_memcpy(&in, from + at, sizeof(CacheLine));
+    __builtin_memcpy(to + at, &out, sizeof(CacheLine));
+    __builtin_memcpy(lines + at, &in, sizeof(CacheLine));
+  }
+  if (done_bytes > at) __builtin_memcpy(to + at, lines + at, done_bytes - at);
+  if (next_bytes > at) __builtin_memcpy(lines + at, from + at, next_bytes - at);
 }
 
 // In the order of ReduceOp: sum, mean, max, min, product.
@@ -151,6 +212,7 @@ constexpr void fill(ReduceLoops::Reduce (&row)[kReduceOps]) {
 // In the order of DType.
 constexpr ReduceLoops make_loops() {
   ReduceLoops loops{};
+  loops.exchange = &exchange;
   fill<double, double>(loops.reduce[0]);
   fill<float, float>(loops.reduce[1]);
   fill<Float16Bits, Float16Bits>(loops.reduce[2]);

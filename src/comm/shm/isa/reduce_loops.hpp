@@ -2,6 +2,7 @@
 // Inner loops of reductions over ranks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tutti::comm {
@@ -18,6 +19,8 @@ struct ReduceLoops {
   Reduce reduce[kReduceDTypes][kReduceOps];
   // From f16 (0) and bf16 (1) to f32, without rounding in between.
   Reduce widen[2][kReduceOps];
+  // done = stage and stage = next, as many bytes as each has, in one pass. Neither overlaps the stage.
+  void (*exchange)(void* stage, void* done, std::size_t done_bytes, const void* next, std::size_t next_bytes);
 };
 
 }  // namespace tutti::comm
