@@ -49,7 +49,7 @@ std::vector<std::size_t> DistributedDataParallelBase::bucket_bytes() const {
 }
 
 void DistributedDataParallelBase::before_forward() {
-  reducer_->recover();
+  reducer_->settle();
   // As in PyTorch, buffers stay local as gradients do inside no_sync.
   if (broadcast_buffers_ && reducer_->sync() && group_->size() > 1 && module_->is_training() &&
       autograd::grad_enabled()) {

@@ -13,9 +13,10 @@
 // comm hook             what starts it: an all-reduce that averages, or the user's hook, which sums.
 // finalize              runs when backward has ended: waits, divides what a hook summed, hands gradients back.
 //
-// The last bucket carries one number more, the status: not 0 if any rank misses a gradient. A rank that misses
-// some launches its unfinished buckets all the same, so that no other rank waits for ever; then all ranks know, exchange the
-// names and throw the same error in this step.
+// The last bucket carries one number more, the status: not 0 if any rank has failed. With a comm hook it travels on its own
+// after all buckets, since hooks may fail too. A rank fails if it misses a gradient, if its comm hook throws, or if
+// its backward throws for another reason (abandon). It launches its unfinished buckets all the same, so that no other rank
+// waits for ever; then all ranks know, exchange what has happened, and throw in this step.
 #include "parallel/reducer.hpp"
 
 #include "ops/dispatch.hpp"
@@ -25,6 +26,7 @@
 #include "tutti/autograd/engine.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/core/log.hpp"
 #include "tutti/core/phase.hpp"
 #include "tutti/core/trace.hpp"
 
@@ -32,12 +34,24 @@ namespace tutti::parallel {
 
 namespace {
 
+constexpr const char* kMissing = "no gradient for ";
 constexpr std::size_t kStatusBytes = 64;  // keeps the bucket's length a multiple of the slots' alignment
 
 std::size_t to_bytes(double mebibytes, const char* option) {
   TUTTI_CHECK(mebibytes > 0 && mebibytes < 1e9, ValueError, "DistributedDataParallel: ", option,
               " must be a positive number of MiB, given ", mebibytes);
   return static_cast<std::size_t>(mebibytes * 1024 * 1024);
+}
+
+// What a rank gets because another one has failed.
+bool is_comm_error(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const CommError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 bool same_memory(const Tensor& a, const Tensor& b) {
@@ -136,30 +150,57 @@ comm::Work Reducer::run_comm_hook(Bucket& bucket) {
   const trace::Range range("comm_hook", static_cast<std::int64_t>(bucket.grads.index()));
   if (!comm_hook_) return group_->all_reduce(bucket.whole, comm::ReduceOp::kMean);
   const autograd::NoGradGuard no_grad;
-  comm::Work work = comm_hook_(bucket.grads);
-  if (bucket.grads.is_last()) status_work_ = group_->all_reduce(status_);
-  return work;
+  try {
+    return comm_hook_(bucket.grads);
+  } catch (...) {
+    if (hook_failure_ == nullptr) hook_failure_ = std::current_exception();
+  }
+  // The others' hooks communicate: in place of what this one would have sent.
+  return group_->all_reduce(bucket.grads.buffer());
 }
 
 void Reducer::finalize() {
   const trace::Range range("finalize");
   const autograd::NoGradGuard no_grad;
-  if (next_bucket_ < buckets_.size()) launch_incomplete_buckets();
+  const bool incomplete = next_bucket_ < buckets_.size();
+  if (incomplete) launch_incomplete_buckets();
+  std::exception_ptr failure;
+  std::exception_ptr status_failure;
   {
     const phase::Scope exposed(phase::Kind::kExposedCommunication);
-    for (Bucket& bucket : buckets_) bucket.work.wait();
-    status_work_.wait();
+    failure = wait_for_buckets();
+    status_failure = comm_hook_ ? agree_on_status(incomplete || failure != nullptr) : failure;
   }
-  if (raw::select(status_, 0, 0).item() != 0) throw_missing_gradients();
+  if (status_failure != nullptr) {  // the group has failed, and all ranks know that
+    drop_step();
+    std::rethrow_exception(failure != nullptr ? failure : status_failure);
+  }
+  if (raw::select(status_, 0, 0).item() != 0) throw_failures(failure);
   for (Bucket& bucket : buckets_) hand_back(bucket);
   reset();
 }
 
 // ---- what they need ---------------------------------------------------------------------------------------------------------
 
+// Callbacks of a backward that throws are dropped: that is how the Reducer learns of it.
+class Reducer::Watch {
+ public:
+  explicit Watch(Reducer& reducer) : reducer_(&reducer) {}
+  ~Watch() {
+    if (reducer_ != nullptr) reducer_->abandon();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  void finalize() { std::exchange(reducer_, nullptr)->finalize(); }
+
+ private:
+  Reducer* reducer_;
+};
+
 void Reducer::start_backward() {
+  settle();
   in_progress_ = true;
-  autograd::queue_callback([this] { finalize(); });
+  autograd::queue_callback([watch = std::make_shared<Watch>(*this)] { watch->finalize(); });
 }
 
 // After this the bucket holds the gradient, and with bucket views the parameter's .grad is the bucket's memory.
@@ -176,11 +217,39 @@ void Reducer::store_in_bucket(Slot& slot) const {
   if (as_bucket_view_) Tensor(slot.parameter).set_grad(raw::alias(slot.view));
 }
 
-// Backward has ended and this rank misses gradients. The others may be waiting: take part, and say so in the status.
+// The others may be waiting for them.
 void Reducer::launch_incomplete_buckets() {
-  raw::fill(status_, 1);
+  if (!comm_hook_) raw::fill(status_, 1);
   for (Bucket& bucket : buckets_) bucket.pending = 0;
   launch_ready_buckets();
+}
+
+// The first failure, once all have ended: a hook's functions may use what their caller owns.
+std::exception_ptr Reducer::wait_for_buckets() noexcept {
+  std::exception_ptr failure = hook_failure_;
+  for (std::size_t i = 0; i < next_bucket_; ++i) {
+    try {
+      buckets_[i].work.wait();
+    } catch (...) {
+      if (failure == nullptr) failure = std::current_exception();
+    }
+  }
+  return failure;
+}
+
+void Reducer::launch_status(bool failed) {
+  raw::fill(status_, failed ? 1 : 0);
+  status_work_ = group_->all_reduce(status_);
+}
+
+std::exception_ptr Reducer::agree_on_status(bool failed) {
+  launch_status(failed);
+  try {
+    status_work_.wait();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 void Reducer::hand_back(Bucket& bucket) {
@@ -201,36 +270,103 @@ void Reducer::hand_back(Bucket& bucket) {
   }
 }
 
-void Reducer::reset() noexcept {
+void Reducer::reset() {
   for (Slot& slot : slots_) slot.ready = false;
   for (Bucket& bucket : buckets_) {
     bucket.pending = bucket.slots.size();
     bucket.work = comm::Work();
   }
   status_work_ = comm::Work();
+  report_ = comm::Work();
+  hook_failure_ = nullptr;
   next_bucket_ = 0;
   in_progress_ = false;
+  abandoned_ = false;
 }
 
-void Reducer::throw_missing_gradients() {
-  std::string mine;
-  for (const Slot& slot : slots_) {
-    if (!slot.ready) mine += concat(mine.empty() ? "" : ", ", slot.name);
-  }
-  // What the buckets hold is no mean of anything: nobody may step on it.
+// ---- failures ---------------------------------------------------------------------------------------------------------------
+
+// What the buckets hold is no mean of anything: nobody may step on it.
+void Reducer::drop_gradients() {
   for (Slot& slot : slots_) slot.parameter.set_grad({});
+}
+
+void Reducer::drop_step() {
+  drop_gradients();
   raw::fill(status_, 0);
   reset();
+}
+
+// Without waiting for the others, whose step may be long: the program is about to learn of its exception. Only a hook's
+// functions must be over, which may use what the program destroys next.
+void Reducer::abandon() noexcept {
+  abandoned_ = true;
+  try {
+    const autograd::NoGradGuard no_grad;
+    const bool incomplete = next_bucket_ < buckets_.size();
+    if (incomplete) launch_incomplete_buckets();
+    if (comm_hook_) {
+      wait_for_buckets();
+      launch_status(true);
+    }
+    // The others exchange what has happened; this rank does it on the communication thread. If its last bucket had left with a
+    // good status, they have a good step.
+    if (incomplete || comm_hook_) {
+      report_ = comm::Work().then(
+          [group = group_] { group->exchange("its backward has thrown an exception of its own"); });
+    }
+    drop_gradients();
+  } catch (const std::exception& error) {
+    log::warning("DistributedDataParallel: can't tell the other ranks that backward has failed: ",
+                 error.what());
+  }
+}
+
+void Reducer::settle() {
+  if (!abandoned_) return;
+  wait_for_buckets();
+  try {
+    report_.wait();
+  } catch (const Error&) {  // the group's next operation says so again
+  }
+  drop_step();
+}
+
+std::string Reducer::own_failure(const std::exception_ptr& failure) const {
+  if (failure != nullptr) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      return concat("its comm hook: ", error.what());
+    } catch (...) {
+      return "its comm hook: an exception that is no std::exception";
+    }
+  }
+  std::string missing;
+  for (const Slot& slot : slots_) {
+    if (!slot.ready) missing += concat(missing.empty() ? kMissing : ", ", slot.name);
+  }
+  return missing;
+}
+
+void Reducer::throw_failures(const std::exception_ptr& failure) {
+  const std::string mine = own_failure(failure);
+  const bool rethrows = failure != nullptr && !is_comm_error(failure);
+  drop_step();
   const std::vector<std::string> all = group_->exchange(mine);
+  if (rethrows) std::rethrow_exception(failure);
   std::string text;
+  bool some_missing = false;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (!all[rank].empty()) text += concat("\n  rank ", rank, ": ", all[rank]);
+    some_missing = some_missing || all[rank].starts_with(kMissing);
   }
   throw AutogradError(
-      concat("DistributedDataParallel: these parameters require grad but got none in this backward:", text,
-             "\nEvery parameter must take part in the loss on every rank; freeze the others with "
-             "requires_grad_(false) "
-             "before wrapping the module. All gradients of this step were dropped."));
+      concat("DistributedDataParallel: this backward has failed:", text,
+             some_missing ? "\nEvery parameter must take part in the loss on every rank; freeze the others "
+                            "with requires_grad_(false) before wrapping the module."
+                          : "",
+             "\nAll gradients of this step were dropped."));
 }
 
 // ---- settings ---------------------------------------------------------------------------------------------------------------
@@ -241,14 +377,6 @@ void Reducer::set_comm_hook(CommHook hook) {
 }
 
 bool Reducer::set_sync(bool on) noexcept { return std::exchange(sync_, on); }
-
-void Reducer::recover() {
-  if (!in_progress_ || autograd::in_backward()) return;
-  for (std::size_t i = 0; i < next_bucket_; ++i) buckets_[i].work.wait();
-  status_work_.wait();
-  raw::fill(status_, 0);
-  reset();
-}
 
 std::vector<std::size_t> Reducer::bucket_bytes() const {
   std::vector<std::size_t> bytes;

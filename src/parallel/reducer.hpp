@@ -2,6 +2,7 @@
 // Averages gradients over the ranks while backward runs. reducer.cpp opens with the timeline.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,8 +27,8 @@ class Reducer {
   void set_comm_hook(CommHook hook);
   bool set_sync(bool on) noexcept;  // returns what it was
   bool sync() const noexcept { return sync_; }
-  // Forgets a backward that threw before it was finished.
-  void recover();
+  // Waits for what a backward that has thrown left under way.
+  void settle();
   std::vector<std::size_t> bucket_bytes() const;
 
  private:
@@ -47,6 +48,8 @@ class Reducer {
     comm::Work work;
   };
 
+  class Watch;
+
   void build_buckets(const DistributedDataParallelOptions& options);
   void make_bucket(std::size_t index, std::size_t count, const struct BucketLayout& layout);
   void attach_hooks();
@@ -60,9 +63,18 @@ class Reducer {
   void start_backward();
   void store_in_bucket(Slot& slot) const;
   void launch_incomplete_buckets();
+  std::exception_ptr wait_for_buckets() noexcept;
+  void launch_status(bool failed);
+  std::exception_ptr agree_on_status(bool failed);
   void hand_back(Bucket& bucket);
-  void reset() noexcept;
-  [[noreturn]] void throw_missing_gradients();
+  void reset();
+
+  void drop_gradients();
+  void drop_step();
+  // The backward has thrown before finalize.
+  void abandon() noexcept;
+  std::string own_failure(const std::exception_ptr& failure) const;
+  [[noreturn]] void throw_failures(const std::exception_ptr& failure);
 
   std::shared_ptr<comm::ProcessGroup> group_;
   bool as_bucket_view_;
@@ -71,8 +83,11 @@ class Reducer {
   std::size_t next_bucket_ = 0;  // the one to launch next
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
-  Tensor status_;           // one number, 0 unless a rank misses gradients; travels with the last bucket
-  comm::Work status_work_;  // with a comm hook it travels on its own
+  bool abandoned_ = false;  // the last backward has thrown; what it launched may be under way
+  Tensor status_;           // one number, 0 unless a rank has failed; travels with the last bucket
+  comm::Work status_work_;  // with a comm hook it travels on its own, after all buckets
+  comm::Work report_;       // of an abandoned backward, to the others
+  std::exception_ptr hook_failure_;
   CommHook comm_hook_;
   std::vector<autograd::HookHandle> handles_;
 };

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/replicas.hpp"
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tensor/raw.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/tensor/factories.hpp"
 
 namespace tutti::parallel {
 
@@ -53,10 +57,67 @@ void check_replicas(nn::ModuleBase& module, comm::ProcessGroup& group) {
   }
 }
 
+namespace {
+
+// A larger tensor is not worth the copies.
+constexpr std::size_t kTogetherBytes = std::size_t{64} << 10U;
+
+// Sends tensors of one dtype in one piece.
+class Parcel {
+ public:
+  explicit Parcel(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
+    std::int64_t numel = 0;
+    for (const Tensor& tensor : tensors_) numel += tensor.numel();
+    flat_ = empty({numel}, tensors_.front().dtype(), tensors_.front().device());
+  }
+  void send(comm::ProcessGroup& group) {
+    if (group.rank() == 0) {
+      each_part([](const Tensor& part, const Tensor& tensor) { raw::copy(part, tensor); });
+    }
+    work_ = group.broadcast(flat_, 0);
+  }
+  void unpack(const comm::ProcessGroup& group) {
+    work_.wait();
+    if (group.rank() == 0) return;
+    each_part([](const Tensor& part, const Tensor& tensor) {
+      raw::copy(tensor, part);
+      raw::bump_version(tensor);
+    });
+  }
+
+ private:
+  template <class Function>
+  void each_part(const Function& function) const {
+    std::int64_t begin = 0;
+    for (const Tensor& tensor : tensors_) {
+      const Tensor part = raw::slice(flat_, 0, begin, begin + tensor.numel(), 1);
+      function(raw::as_strided(part, tensor.sizes(), raw::contiguous_strides(tensor.sizes())), tensor);
+      begin += tensor.numel();
+    }
+  }
+
+  std::vector<Tensor> tensors_;
+  Tensor flat_;
+  comm::Work work_;
+};
+
+}  // namespace
+
 void broadcast_tensors(const std::vector<Tensor>& tensors, comm::ProcessGroup& group) {
+  if (group.size() == 1) return;
   std::vector<comm::Work> works;
-  works.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) works.push_back(group.broadcast(tensor.detach(), 0));
+  std::map<DType, std::vector<Tensor>> small;
+  for (const Tensor& tensor : tensors) {
+    const Tensor data = tensor.detach();
+    if (static_cast<std::size_t>(data.numel()) * data.element_size() > kTogetherBytes) {
+      works.push_back(group.broadcast(data, 0));
+    } else {
+      small[data.dtype()].push_back(data);
+    }
+  }
+  std::vector<Parcel> parcels;
+  for (auto& [unused_dtype, members] : small) parcels.emplace_back(std::move(members)).send(group);
+  for (Parcel& parcel : parcels) parcel.unpack(group);
   for (const comm::Work& work : works) work.wait();
 }
 

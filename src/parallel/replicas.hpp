@@ -11,7 +11,7 @@ namespace tutti::parallel {
 // every rank, naming the first entry that differs and both sides.
 void check_replicas(nn::ModuleBase& module, comm::ProcessGroup& group);
 
-// Copies rank 0's tensors to all ranks.
+// Copies rank 0's tensors to all ranks, small ones together: a network may have hundreds of buffers.
 void broadcast_tensors(const std::vector<Tensor>& tensors, comm::ProcessGroup& group);
 
 }  // namespace tutti::parallel

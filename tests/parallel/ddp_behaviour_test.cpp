@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include "parallel/nets.hpp"
-#include "support/errors.hpp"
+#include <vector>
 
+#include "parallel/nets.hpp"
+#include "parallel/replicas.hpp"
+#include "support/errors.hpp"
 #include "tutti/nn/containers.hpp"
 
 namespace tutti::testing {
@@ -37,6 +39,42 @@ TEST(DistributedDataParallel, BuffersFollowRank0InTraining) {
   norm.train();
   model(zeros({3, 2}));
   EXPECT_FLOAT_EQ(norm.running_mean.to_vector<float>()[0], 0.9F);  // rank 0's 1, and a batch of zeros
+}
+
+// Small ones, which travel together, of several dtypes and layouts; and one that is sent alone.
+struct Buffers : nn::Module<Buffers> {
+  nn::Linear layer{*this, "layer", {.in_features = 2, .out_features = 2}};
+  nn::Buffer matrix{*this, "matrix", full({4, 3}, own_rank())};
+  nn::Buffer nothing{*this, "nothing", full({0, 3}, own_rank())};
+  nn::Buffer integers{*this, "integers", full({4}, own_rank(), DType::kInt64)};
+  nn::Buffer turned{*this, "turned", full({2, 5}, own_rank()).t()};
+  nn::Buffer number{*this, "number", full({}, own_rank(), DType::kInt64)};
+  nn::Buffer large{*this, "large", full({50'000}, own_rank())};
+  Tensor forward(const Tensor& x) { return layer(x); }
+};
+TEST(DistributedDataParallel, BuffersOfAllKindsFollowRank0) {
+  Buffers net;
+  DistributedDataParallel model{net};
+  ASSERT_EQ(net.buffers().size(), 6U);
+  for (const Tensor& buffer : net.buffers()) {
+    for (const int value : buffer.to_vector<int>()) ASSERT_EQ(value, 0);
+  }
+  int value = 7;
+  for (Tensor& buffer : net.buffers()) buffer.fill_(own_rank() == 0 ? value++ : -1);
+  model(ones({1, 2}));
+  value = 7;
+  for (const Tensor& buffer : net.buffers()) {
+    EXPECT_EQ(buffer.to_vector<int>(), std::vector<int>(static_cast<std::size_t>(buffer.numel()), value++));
+  }
+}
+
+TEST(DistributedDataParallel, BroadcastOfABufferCountsAsAWrite) {
+  nn::BatchNorm1d norm({.num_features = 2});
+  norm.train();
+  DistributedDataParallel model{norm};
+  const auto version = norm.running_mean.version();
+  parallel::broadcast_tensors({norm.running_mean}, *comm::world());
+  EXPECT_EQ(norm.running_mean.version() > version, own_rank() != 0);
 }
 
 TEST(DistributedDataParallel, ModuleMayReplaceItsBuffer) {

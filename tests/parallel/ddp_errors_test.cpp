@@ -2,8 +2,11 @@
 // Ranks that differ: one error on every rank, in the step that fails, with names.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "parallel/nets.hpp"
 #include "support/errors.hpp"
+#include "tutti/autograd/hooks.hpp"
 #include "tutti/nn/containers.hpp"
 
 namespace tutti::testing {
@@ -36,7 +39,7 @@ TEST_P(MissingGradient, IsNamedOnEveryRankInTheFailingStep) {
   step(true);
   net.zero_grad();
   const std::string message = error_of<AutogradError>([&] { step(own_rank() != 1); });
-  EXPECT_TRUE(contains(message, "rank 1: right.weight, right.bias\n"));
+  EXPECT_TRUE(contains(message, "rank 1: no gradient for right.weight, right.bias\n"));
   EXPECT_FALSE(contains(message, "rank 0:"));
   for (const Tensor& grad : gradients_of(net)) EXPECT_FALSE(grad.defined());
   // The wrapper goes on working.
@@ -51,8 +54,87 @@ TEST(MissingGradient, UnusedOnEveryRankIsAnErrorToo) {
   const std::string message =
       error_of<AutogradError>([&] { cross_entropy(model(part.inputs, false), part.targets).backward(); });
   for (int rank = 0; rank < ranks(); ++rank) {
-    EXPECT_TRUE(contains(message, concat("rank ", rank, ": right.weight, right.bias")));
+    EXPECT_TRUE(contains(message, concat("rank ", rank, ": no gradient for right.weight, right.bias")));
   }
+}
+
+// One of several ranks fails; all get an error in that step, long before the time-out, and the wrapper goes on working.
+class FailureOfOneRank : public ::testing::Test {
+ protected:
+  FailureOfOneRank() : part_(own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank)) {}
+  // The failing rank gets its own exception, the others one that holds `text`.
+  void expect_failure(const std::string& text) {
+    if (own_rank() == 1) {
+      expect_error<ValueError>([&] { loss_of(model_, part_).backward(); }, "this is rank 1's");
+    } else {
+      const std::string message = error_of<AutogradError>([&] { loss_of(model_, part_).backward(); });
+      EXPECT_TRUE(contains(message, "rank 1: " + text));
+      EXPECT_TRUE(contains(message, "All gradients of this step were dropped"));
+    }
+    for (const Tensor& grad : gradients_of(net_)) EXPECT_FALSE(grad.defined());
+  }
+  void expect_good_step() {
+    net_.zero_grad();
+    loss_of(model_, part_).backward();
+    EXPECT_TRUE(same_on_all_ranks(gradients_of(net_)));
+  }
+  // Throws in the first step, on rank 1.
+  void throw_once() {
+    if (own_rank() == 1 && !std::exchange(has_thrown_, true)) throw ValueError("this is rank 1's");
+  }
+
+  SmallNet net_;
+  DistributedDataParallel<SmallNet> model_{net_, {.bucket_cap_mb = 0.0001, .first_bucket_cap_mb = 0.0001}};
+  Samples part_;
+  bool has_thrown_ = false;
+};
+
+TEST_F(FailureOfOneRank, InItsCommHook) {
+  model_.register_comm_hook([&](parallel::GradBucket& bucket) {
+    if (bucket.index() == 1) throw_once();
+    return bucket.group().all_reduce(bucket.buffer());
+  });
+  expect_failure("its comm hook: this is rank 1's");
+  expect_good_step();
+}
+
+TEST_F(FailureOfOneRank, InACommHookThatSendsSomethingElse) {
+  model_.register_comm_hook([&](parallel::GradBucket& bucket) {
+    if (bucket.is_last()) throw_once();
+    const Tensor half = bucket.buffer().to(DType::kFloat16);
+    return bucket.group().all_reduce(half).then(
+        [buffer = bucket.buffer(), half] { raw::copy(buffer, half); });
+  });
+  expect_failure("its comm hook: this is rank 1's");
+  expect_good_step();
+}
+
+TEST_F(FailureOfOneRank, InAFunctionOfItsCommHook) {
+  model_.register_comm_hook([&](parallel::GradBucket& bucket) {
+    return bucket.group().all_reduce(bucket.buffer()).then([&] { throw_once(); });
+  });
+  expect_failure("its comm hook: this is rank 1's");
+  expect_good_step();
+}
+
+TEST_F(FailureOfOneRank, InAnotherHookOfBackward) {
+  const auto handle = autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
+    throw_once();
+    return Tensor();
+  });
+  expect_failure("its backward has thrown an exception of its own");
+  expect_good_step();
+}
+
+TEST_F(FailureOfOneRank, InAnotherHookOfBackwardBesideACommHook) {
+  model_.register_comm_hook(
+      [](parallel::GradBucket& bucket) { return bucket.group().all_reduce(bucket.buffer()); });
+  const auto handle = autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
+    throw_once();
+    return Tensor();
+  });
+  expect_failure("its backward has thrown an exception of its own");
+  expect_good_step();
 }
 
 template <class Net>

@@ -38,7 +38,8 @@ class TUTTI_API GradBucket {
 };
 
 /// Sends a bucket: returns the work after which bucket.buffer() holds the sum over all ranks. It is called in the thread that
-/// runs backward, for bucket 0, 1, 2, ... in this order on every rank, with gradients disabled.
+/// runs backward, for bucket 0, 1, 2, ... in this order on every rank, with gradients disabled. If it throws, every rank gets an
+/// error in this step, provided that it throws before it has issued an operation.
 using CommHook = std::function<comm::Work(GradBucket& bucket)>;
 
 }  // namespace tutti::parallel
