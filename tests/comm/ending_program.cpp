@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job in which rank 1 goes wrong in the way that the first argument says; ending.sh looks at how the job ends.
+// A job in which rank 1 goes wrong in the way that the first argument says; ending.py looks at how the job ends.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -17,8 +18,18 @@
 
 namespace {
 
+// Held open until the process ends.
+int pipe_to_test = -1;
+
+void say_when() {
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  ::dprintf(pipe_to_test, "%.6f\n", now.count());
+}
+
 void go_wrong(const std::string& way) {
-  if (way == "throw") throw std::runtime_error("the message of rank 1\nwith a second line");
+  say_when();
+  if (way == "throw" || way == "throw_while_computing")
+    throw std::runtime_error("the message of rank 1\nwith a second line");
   if (way == "caught") throw std::runtime_error("caught in main");
   if (way == "exit") std::exit(0);
   if (way == "die") std::raise(SIGKILL);
@@ -33,19 +44,17 @@ void train(int argc, char** argv) {
     std::printf("rank %d step %d\n", environment.rank(), step);
   }
   std::fflush(stdout);
+  if (way == "well") return;
+  if (way == "unmatched") {  // each waits for what the other never sends, and nobody looks at the result
+    tutti::comm::world()->recv(tensor, (environment.rank() + 1) % environment.size(), /*tag=*/7);
+    return;
+  }
   if (environment.rank() == 1) {
     go_wrong(way);
     if (way == "leave") return;
   }
-  if (way == "well") return;
-  if (way == "unmatched") {  // each waits for what the other never sends, and nobody looks at the result
-    tutti::comm::world()->recv(tensor, 1 - environment.rank(), /*tag=*/7);
-    return;
-  }
-  if (way == "throw_while_computing") {  // no rank waits for another
-    if (environment.rank() == 1) throw std::runtime_error("the message of rank 1");
-    std::this_thread::sleep_for(std::chrono::seconds(30));
-  }
+  // No rank waits for another.
+  if (way == "throw_while_computing") std::this_thread::sleep_for(std::chrono::seconds(30));
   tutti::comm::world()->all_reduce(tensor).wait();
   std::printf("rank %d has passed\n", environment.rank());
 }
@@ -53,7 +62,10 @@ void train(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (std::string(argv[1]) != "caught") {
+  const std::string way = argv[1];
+  pipe_to_test = ::open(std::getenv("ENDING_PIPE"), O_WRONLY | O_CLOEXEC);
+  if (way == "refused") ::setenv("TUTTI_DEVICE", "toaster", 1);
+  if (way != "caught" && way != "refused") {
     train(argc, argv);
     return 0;
   }
@@ -61,7 +73,7 @@ int main(int argc, char** argv) {
     train(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "main says: %s\n", error.what());
-    return 3;
+    return 2;
   }
   return 0;
 }

@@ -40,7 +40,7 @@ case "$stage" in
     ;;
   no_mpi)
     configure_and_build ci build/no_mpi all -DTUTTI_WITH_MPI=OFF
-    run_tests build/no_mpi -L '^(data|parallel|examples)$'
+    run_tests build/no_mpi -L '^(comm|data|parallel|examples)$'
     ;;
   mpi_repeated) run_tests build/ci -L '^mpi$' --repeat until-fail:20 ;;
   *)

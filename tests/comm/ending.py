@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ending.py PROGRAM WAY SECONDS LAUNCHER...: runs `LAUNCHER... PROGRAM WAY` and checks how the job ends.
+
+That is: the exit code; the message, whole, once, and after everything that other ranks have printed; and that no process of the job is
+left SECONDS after rank 1 went wrong. The launcher itself may take longer, so this is measured at the job's processes: each holds a pipe
+open from its start to its end.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+# WAY: whether the exit code is 0, and lines that stand in the output once, as one piece.
+WAYS = {
+    "well": (True, []),
+    "unmatched": (True, []),
+    "throw": (False, ["rank 1: the message of rank 1", "with a second line"]),
+    "throw_while_computing": (False, ["rank 1: the message of rank 1", "with a second line"]),
+    "caught": (False, ["main says: caught in main"]),
+    "exit": (False, ["rank 1: the program has called exit() before its Environment ended"]),
+    "die": (False, []),
+    "leave": (False, []),
+    "refused": (False, []),
+}
+# What one of the ranks says, whichever is first.
+ANY_OF = {
+    "leave": "issue different operations: rank 0 all_reduce #6 (sum) of 1000 x float32, rank 1 end of the Environment #6",
+}
+# Each rank says it; the one that gives up first has left the job when the other does.
+UNMATCHED = "[tutti warning rank {0}] recv #1 from rank {1} of 1000 x float32 "
+GIVEN_UP = "with tag 7 in group 'world' has found no counterpart before the Environment has ended\n"
+# Without a launcher that notices it first.
+DIED = re.compile(r"rank 0: all_reduce #6 \(sum\) of 1000 x float32 in group 'world': rank 1 \(process \d+\) has died\n")
+LONGEST_S = 40
+
+
+def watch(path, times):
+    """Reads the moments at which ranks went wrong, until the last process of the job has ended."""
+    with open(path, encoding="ascii") as pipe:
+        text = pipe.read()
+    times["end"] = time.clock_gettime(time.CLOCK_MONOTONIC)
+    times["wrong"] = [float(line) for line in text.split()]
+
+
+def run(program, way, launcher, pipe):
+    times = {}
+    watcher = threading.Thread(target=watch, args=(pipe, times), daemon=True)
+    watcher.start()
+    job = subprocess.Popen([*launcher, program, way], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           env={**os.environ, "ENDING_PIPE": pipe})
+    try:
+        output, _ = job.communicate(timeout=LONGEST_S)
+    except subprocess.TimeoutExpired:
+        job.terminate()
+        sys.exit(f"FAILED: the job runs for more than {LONGEST_S} s")
+    watcher.join(LONGEST_S)
+    return job.returncode, output, times
+
+
+def failures(way, seconds, launcher, code, output, times):
+    wants_zero, lines = WAYS[way]
+    if (code == 0) != wants_zero:
+        yield f"the exit code is {code}"
+    if way == "refused" and (code != 2 or "has called exit" in output):
+        yield "wanted exit code 2, which main returned, and no word about exit()"
+    if "has passed" in output and way != "well":
+        yield "a rank went on"
+    if "end" not in times:
+        yield "processes of the job are left"
+    elif times["wrong"]:
+        after = times["end"] - times["wrong"][0]
+        print(f"the last process ended {after:.3f} s after rank 1 went wrong")
+        if after > seconds:
+            yield f"that took longer than {seconds} s"
+    if lines:
+        message = "".join(line + "\n" for line in lines)
+        if output.count(message) != 1 or any(output.count(line) != 1 for line in lines):
+            yield f"this does not stand there once, as one piece: {message!r}"
+        elif [step for step in re.finditer(r"rank \d+ step \d+", output) if step.start() > output.index(message)]:
+            yield "other ranks' output comes after the message"
+    if way in ANY_OF and output.count(ANY_OF[way]) != 1:
+        yield f"this does not stand there once: {ANY_OF[way]!r}"
+    if way == "unmatched":
+        if any(output.count(UNMATCHED.format(rank, 1 - rank)) != 1 for rank in (0, 1)) or GIVEN_UP not in output:
+            yield "the receives without a counterpart are not named"
+    if way == "die" and launcher[0] == "bash" and len(DIED.findall(output)) != 1:
+        yield "rank 0 does not say that rank 1 has died"
+
+
+def main():
+    program, way, seconds, *launcher = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = os.path.join(folder, "pipe")
+        os.mkfifo(pipe)
+        code, output, times = run(program, way, launcher, pipe)
+    print(output, end="")
+    print(f"exit code {code}")
+    found = list(failures(way, float(seconds), launcher, code, output, times))
+    for failure in found:
+        print("FAILED:", failure)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
