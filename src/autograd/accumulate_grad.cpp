@@ -59,12 +59,16 @@ void AccumulateGrad::accumulate(Tensor gradient) {
       grad = add_gradients(grad, std::move(gradient));
       return;
     }
+    // A hook may return a view of .grad itself, its transpose for one.
+    if (gradient.shares_storage(grad) && !same_elements(gradient, grad)) gradient = raw::clone(gradient);
     add_into(grad, grad, gradient);
     raw::bump_version(grad);
     return;
   }
   if (destination.defined()) {
-    if (gradient.impl()->data != destination.impl()->data) raw::copy(destination, gradient);
+    if (!same_elements(gradient, destination)) {
+      raw::copy(destination, gradient.shares_storage(destination) ? raw::clone(gradient) : gradient);
+    }
     raw::bump_version(destination);
     grad = destination;
     return;
@@ -73,7 +77,7 @@ void AccumulateGrad::accumulate(Tensor gradient) {
   const Tensor parameter = leaf_tensor();
   const bool dense = raw::is_dense(parameter);
   const bool fits = dense ? gradient.strides() == parameter.strides() : gradient.is_contiguous();
-  if (fits && uniquely_owned(gradient)) {
+  if (fits && raw::is_sole_view(gradient)) {
     grad = std::move(gradient);
     return;
   }

@@ -11,14 +11,14 @@ namespace tutti::autograd {
 
 namespace {
 
-// Workspaces that no call of this thread uses; nested calls take further ones.
-thread_local std::vector<std::unique_ptr<Workspace>> idle_workspaces;
+// Workspaces that no call of this thread uses, a list; nested calls take further ones.
+thread_local std::unique_ptr<Workspace> idle_workspaces;
 
 Workspace& take_workspace() {
-  if (idle_workspaces.empty()) return *new Workspace;
-  Workspace* workspace = idle_workspaces.back().release();
-  idle_workspaces.pop_back();
-  return *workspace;
+  if (idle_workspaces == nullptr) return *new Workspace;
+  std::unique_ptr<Workspace> first = std::move(idle_workspaces);
+  idle_workspaces = std::move(first->next_idle);
+  return *first.release();
 }
 
 // What a gradient that arrives at output `output_nr` of a node must look like.
@@ -74,7 +74,8 @@ GraphTask::GraphTask(bool retain_graph)
 
 GraphTask::~GraphTask() {
   workspace_.clear();
-  idle_workspaces.emplace_back(&workspace_);
+  workspace_.next_idle = std::move(idle_workspaces);
+  idle_workspaces.reset(&workspace_);
 }
 
 void GraphTask::add_root(const Tensor& root, const Tensor& gradient) {
@@ -296,6 +297,9 @@ bool RunScope::needs_input_grad(std::size_t i) const noexcept {
 
 std::optional<GradDestination> RunScope::claim(std::size_t i) {
   if (task_.capturing_ || !needs_input_grad(i)) return std::nullopt;
+  for (const Claim& held : claims_) {
+    if (held.input == i) return held.destination;  // asked again: the leaf's mutex is ours already
+  }
   const Workspace& workspace = task_.workspace_;
   const Slot& slot = workspace.slots[slot_];
   const Slot& target = workspace.slots[workspace.edge_slots[slot.first_edge + i]];
@@ -323,8 +327,7 @@ void RunScope::finish_claims(std::span<const Tensor> grad_inputs) {
   for (Claim& claim : claims_) {
     const Tensor& written = claim.destination.tensor;
     const Tensor& returned = grad_inputs[claim.input];
-    if (returned.defined() && returned.impl()->data == written.impl()->data &&
-        returned.sizes() == written.sizes()) {
+    if (returned.defined() && same_elements(returned, written)) {
       raw::bump_version(written);
       claim.leaf->leaf()->autograd->grad = written;
       const std::size_t first = task_.workspace_.slots[slot_].first_edge;

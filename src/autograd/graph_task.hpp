@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -39,12 +40,13 @@ class Workspace {
   std::vector<Slot> slots;
   std::vector<std::uint32_t> edge_slots;  // slot that each edge leads to, or kNone
   std::vector<std::uint32_t> heap;
+  std::unique_ptr<Workspace> next_idle;  // of the thread's list
 
   static constexpr std::uint32_t kNone = 0xffffffff;
   // The node's slot; a new one if it has none.
   std::uint32_t slot_of(Node* node);
   std::uint32_t find(const Node* node) const noexcept;  // or kNone
-  // Forgets everything; keeps memory that is not excessive.
+  // Forgets everything; keeps memory that is not excessive. Allocates nothing.
   void clear() noexcept;
 
  private:
@@ -56,7 +58,7 @@ class Workspace {
   };
   std::size_t position(const Node* node) const noexcept;
   void grow();
-  std::vector<Entry> table_ = std::vector<Entry>(64);
+  std::vector<Entry> table_;  // empty, or a power of two long
   std::uint32_t call_ = 1;
 };
 

@@ -98,8 +98,8 @@ Edge gradient_edge(const Tensor& tensor, std::string_view consumer);
 // "float32 [2, 3]".
 std::string describe(const Tensor& tensor);
 
-// True if nobody else sees the tensor's memory, so that it may be overwritten or kept.
-bool uniquely_owned(const Tensor& tensor) noexcept;
+// True if both see the same elements in the same places.
+bool same_elements(const Tensor& a, const Tensor& b) noexcept;
 // out = a + b; out may be a or b.
 void add_into(const Tensor& out, const Tensor& a, const Tensor& b);
 // a + b, in the memory of one of them where nobody else sees it.

@@ -39,8 +39,19 @@ struct Recorder {
     }
   }
 
+  // retain_grad() is about the tensor's present value: the node that made the former one lets go of it.
+  static void move_retained(const Meta& meta, Node& node, std::uint32_t output_nr) {
+    auto& former = HookAccess::ensure(*meta.grad_fn).retained;
+    std::erase_if(former, [&](const detail::NodeHooks::Retained& retained) {
+      return retained.grad.lock() == meta.retained_grad;
+    });
+    HookAccess::ensure(node).retained.push_back({output_nr, meta.retained_grad});
+  }
+
   static void set_history(Node& node, const Tensor& output, std::uint32_t output_nr) {
     Meta& meta = ensure_meta(output);
+    if (meta.retained_grad != nullptr) [[unlikely]]
+      move_retained(meta, node, output_nr);
     meta.grad_fn = NodePtr::share(&node);
     meta.output_nr = output_nr;
     output.impl()->requires_grad = true;
@@ -130,12 +141,19 @@ void mark_dirty(Recording& recording, std::size_t i) {
                 "); use the operation that is not in place, or no_grad");
     TUTTI_CHECK(!impl.is_inference, AutogradError, recording.name, ": a result of inference mode (",
                 describe(tensor), ") can't enter a graph; clone it outside the InferenceGuard");
-    recording.dirty |= std::uint64_t{1} << i;
   }
-  raw::bump_version(tensor);
+  recording.dirty |= std::uint64_t{1} << i;
 }
 
-void finish(const Recording& recording, std::span<Tensor* const> outputs, const ThreadState& state) {
+void count_writes(Recording& recording) noexcept {
+  for (std::size_t i = 0; i < recording.inputs.size() && i < 64; ++i) {
+    if (((recording.dirty & ~recording.counted) >> i & 1) != 0) raw::bump_version(*recording.inputs[i]);
+  }
+  recording.counted = recording.dirty;
+}
+
+void finish(Recording& recording, std::span<Tensor* const> outputs, const ThreadState& state) {
+  count_writes(recording);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Tensor& output = *outputs[i];
     if (state.anomaly && output.defined()) check_anomaly(output, recording.name, "forward", i);

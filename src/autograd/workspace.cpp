@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "autograd/graph_task.hpp"
 
 namespace tutti::autograd {
@@ -24,12 +26,14 @@ std::uint32_t Workspace::slot_of(Node* node) {
 }
 
 std::uint32_t Workspace::find(const Node* node) const noexcept {
+  if (table_.empty()) return kNone;
   const Entry& entry = table_[position(node)];
   return entry.call == call_ ? entry.slot : kNone;
 }
 
 void Workspace::grow() {
-  table_.assign(2 * table_.size(), {});
+  constexpr std::size_t kLeast = 64;
+  table_.assign(std::max(kLeast, 2 * table_.size()), {});
   for (std::uint32_t i = 0; i < slots.size(); ++i)
     table_[position(slots[i].node)] = {slots[i].node, i, call_};
 }
@@ -37,13 +41,18 @@ void Workspace::grow() {
 void Workspace::clear() noexcept {
   constexpr std::size_t kKeptSlots = 1 << 16;
   heap.clear();
-  if (slots.capacity() > kKeptSlots) {
-    *this = Workspace();
-    return;
-  }
   slots.clear();
   edge_slots.clear();
-  if (++call_ == 0) *this = Workspace();  // entries of old calls would count again
+  if (slots.capacity() > kKeptSlots) {
+    std::vector<Slot>().swap(slots);
+    std::vector<std::uint32_t>().swap(edge_slots);
+    std::vector<std::uint32_t>().swap(heap);
+    std::vector<Entry>().swap(table_);
+  }
+  if (++call_ == 0) {  // entries of old calls would count again
+    std::fill(table_.begin(), table_.end(), Entry());
+    call_ = 1;
+  }
 }
 
 }  // namespace tutti::autograd

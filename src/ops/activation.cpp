@@ -131,7 +131,7 @@ Tensor relu(Tensor&& x) {
   // Under saved-tensor hooks a saved tensor holds no memory, so that nobody else seems to see it.
   const bool ours = x.requires_grad() && !x.is_leaf() && autograd::grad_enabled() &&
                     autograd::detail::thread_state().saved_tensors_hooks == nullptr;
-  if (!ours || !dispatch::reusable(x, x.dtype())) return Relu::apply(x);
+  if (!ours || !raw::is_sole_view(x)) return Relu::apply(x);
   x.relu_();
   return std::move(x);
 }

@@ -175,16 +175,9 @@ Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inp
   return out;
 }
 
-bool reusable(const Tensor& tensor, DType dtype) {
-  const tutti::detail::TensorImpl& impl = *tensor.impl();
-  return impl.dtype == dtype && impl.references.load(std::memory_order_acquire) == 1 &&
-         impl.storage->references.load(std::memory_order_acquire) == 1 &&
-         impl.storage->bytes <= 2 * static_cast<std::size_t>(impl.numel) * size_of(dtype) + 64;
-}
-
 Tensor pointwise_reusing(const Tensor& spent, const Pointwise& call,
                          std::initializer_list<const Tensor*> inputs) {
-  if (!reusable(spent, call.result)) return pointwise(call, inputs);
+  if (spent.dtype() != call.result || !raw::is_sole_view(spent)) return pointwise(call, inputs);
   const Device device = common_device(call.name, inputs);
   Operands operands;
   prepare(operands, call, device, inputs);

@@ -35,8 +35,6 @@ struct Pointwise {
 };
 // Inputs are broadcast; the result keeps the layout of dense inputs (channels-last stays channels-last).
 Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inputs);
-// True if a handle is the only one that sees its memory, and a result of that dtype and shape fills most of it.
-bool reusable(const Tensor& tensor, DType dtype);
 // The same, but the result may take the memory of `spent`, an input that the caller does not need any more, if nobody else
 // can see it: half the traffic to memory of a large gradient, and no allocation for a small one.
 Tensor pointwise_reusing(const Tensor& spent, const Pointwise& call,

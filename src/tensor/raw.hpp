@@ -30,6 +30,14 @@ bool is_dense(const Tensor& tensor);
 // dense.
 Dims dense_strides(const Tensor& tensor);
 
+// True if this handle alone sees the memory, which is no small part of something large: it may be overwritten or kept.
+inline bool is_sole_view(const Tensor& tensor) noexcept {
+  const detail::TensorImpl& impl = *tensor.impl();
+  return impl.references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->references.load(std::memory_order_acquire) == 1 &&
+         impl.storage->bytes <= 2 * static_cast<std::size_t>(impl.numel) * size_of(impl.dtype) + 64;
+}
+
 // A new handle onto the same storage. data_offset in elements from the tensor's first element.
 Tensor as_strided(const Tensor& tensor, const Dims& sizes, const Dims& strides, std::int64_t data_offset = 0);
 Tensor alias(const Tensor& tensor);  // as_strided with its own sizes and strides

@@ -78,7 +78,12 @@ TEST(InPlace, ViewIsStaleOnceItsBaseHasANewHistory) {
   EXPECT_CONTAINS(message_of<AutogradError>([&] { sum(view); }),
                   "Sum: a view (float64 [2], made by Alias) is used after its base was modified in place by "
                   "ScaleInPlace");
-  EXPECT_THROW(view.backward(make({1, 1})), AutogradError);
+  EXPECT_CONTAINS(
+      message_of<AutogradError>([&] {
+        view.backward(make({1, 1}));
+      }),
+      "backward: a view (float64 [2], made by Alias) is used after its base was modified in place by "
+      "ScaleInPlace");
   sum(Alias::apply(h)).backward();  // a new view is right
   EXPECT_EQ(values(x.grad()), (Values{2, 2}));
 }
@@ -89,6 +94,45 @@ TEST(InPlace, MemoryThatOthersSeeWithoutGradientIsRefused) {
   Tensor row = raw::alias(total);
   EXPECT_CONTAINS(message_of<AutogradError>([&] { AddInPlace::apply(row, x); }),
                   "memory that other tensors see without one");
+}
+
+// Refuses where an operation checks its operands: behind mark_dirty, before the write.
+struct RefusesInPlace : autograd::Function<RefusesInPlace> {
+  static Tensor forward(Context& ctx, const Tensor& a) {
+    ctx.mark_dirty(0);
+    if (a.numel() > 1) throw ShapeError("RefusesInPlace: wanted one element");
+    return a;
+  }
+  static Tensor backward(Context&, const Tensor& grad) { return grad; }
+};
+
+TEST(InPlace, RefusedWriteCountsNoVersion) {
+  Tensor x = make({1, 2}, true);
+  Tensor h = scale(x, 1);
+  Tensor y = mul(h, h);
+  const std::uint32_t before = h.version();
+  EXPECT_CONTAINS(message_of<ShapeError>([&] { RefusesInPlace::apply(h); }), "wanted one element");
+  EXPECT_EQ(h.version(), before);
+  sum(y).backward();  // what was saved is as it was
+  EXPECT_EQ(values(x.grad()), (Values{2, 4}));
+  Tensor one = scale(make({3}, true), 1);
+  RefusesInPlace::apply(one);
+  EXPECT_EQ(one.version(), 1U);
+  autograd::NoGradGuard no_grad;
+  Tensor plain = make({3});
+  RefusesInPlace::apply(plain);
+  EXPECT_EQ(plain.version(), 1U);
+}
+
+// PyTorch 2.0 and later: the gradient of the tensor as it is, not as it was.
+TEST(InPlace, RetainedGradientFollowsTheTensor) {
+  Tensor x = make({3}, true);
+  Tensor h = scale(x, 5);
+  h.retain_grad();
+  ScaleInPlace::apply(h, 2.0);
+  mul(h, h).backward();
+  EXPECT_EQ(values(h.grad()), Values{60});   // 2 h with h = 30
+  EXPECT_EQ(values(x.grad()), Values{600});  // through both
 }
 
 TEST(InPlace, ResultSavedByItsOwnOperationIsNoCycle) {

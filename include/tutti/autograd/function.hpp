@@ -162,7 +162,9 @@ class Context {
   template <class... Tensors>
   requires(std::convertible_to<const Tensors&, const Tensor&>&&...) void save(
       const Tensors&... tensors) const {
-    if (node_ != nullptr) (node_->save(tensors), ...);
+    if (node_ == nullptr) return;
+    if (recording_->dirty != recording_->counted) detail::count_writes(*recording_);
+    (node_->save(tensors), ...);
   }
   /// Saved tensor i, outside any graph. AutogradError if it was modified in place since, or was freed by an
   /// earlier backward.
@@ -175,9 +177,10 @@ class Context {
   }
 
   /// In forward, before the write: says that differentiable input i is modified in place; forward then
-  /// returns it. Counts the version and gives the tensor the operation's history: save what
-  /// the write destroys (a copy of it) before this call, the result after it. AutogradError for a leaf
-  /// that requires grad or a view of a graph's tensor.
+  /// returns it. Gives the tensor the operation's history: save what the write destroys (a copy of it) before
+  /// this call, the result after it. The version is counted by the next save() or when forward returns, so a
+  /// forward that throws instead of writing counts none. AutogradError for a leaf that requires grad or a view
+  /// of a graph's tensor.
   void mark_dirty(std::size_t i) const { detail::mark_dirty(*recording_, i); }
   /// In forward: output i (below 64) has no gradient. Integer outputs never have one.
   template <std::convertible_to<std::size_t>... Indices>
@@ -288,7 +291,7 @@ class Function {
     return result;
   }
   template <class Result>
-  static void finish(const detail::Recording& recording, Result& result, const detail::ThreadState& thread) {
+  static void finish(detail::Recording& recording, Result& result, const detail::ThreadState& thread) {
     detail::with_outputs(
         result, [&](std::span<Tensor* const> outputs) { detail::finish(recording, outputs, thread); });
   }

@@ -182,6 +182,7 @@ struct Recording {
   std::string_view name;
   Node* node = nullptr;  ///< Null: nothing is recorded.
   std::uint64_t dirty = 0;
+  std::uint64_t counted = 0;  ///< Dirty inputs whose version counts the write already.
   std::uint64_t non_differentiable = 0;
 };
 
@@ -189,8 +190,10 @@ struct Recording {
 TUTTI_API void connect(Node& node, std::span<const Tensor* const> inputs);
 /// Checks that input i may be modified in place, and notes that it is.
 TUTTI_API void mark_dirty(Recording& recording, std::size_t i);
+/// Counts the versions of the inputs that were modified in place.
+TUTTI_API void count_writes(Recording& recording) noexcept;
 /// Counts the in-place writes, and gives the outputs their history if one is recorded.
-TUTTI_API void finish(const Recording& recording, std::span<Tensor* const> outputs, const ThreadState& state);
+TUTTI_API void finish(Recording& recording, std::span<Tensor* const> outputs, const ThreadState& state);
 /// True if finish() has nothing to do when nothing is recorded.
 inline bool nothing_to_finish(const Recording& recording, const ThreadState& state) noexcept {
   return recording.dirty == 0 && !state.inference && !state.anomaly;
