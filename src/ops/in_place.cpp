@@ -46,9 +46,13 @@ struct AddInPlace : Function<AddInPlace> {
     double alpha = 1;
   };
   static Tensor forward(Context& ctx, const Tensor& self, const Tensor& b, double alpha, const char* name) {
+    const DType dtype = result_type(self, b);
+    ops::check_alpha(name, dtype, alpha);
     ctx.mark_dirty(0);
     if (ctx.recording()) ctx.state() = {ops::InputMeta(b), alpha};
-    write(self, call_of<functors::AddScaled>(name, result_type(self, b), alpha), {&self, &b});
+    write(self,
+          alpha == 1 ? call_of<functors::Add>(name, dtype) : call_of<functors::AddScaled>(name, dtype, alpha),
+          {&self, &b});
     return self;
   }
   static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
@@ -192,6 +196,8 @@ Tensor& Tensor::add_(Scalar other) {
   return *this;
 }
 Tensor& Tensor::sub_(const Tensor& other) {
+  TUTTI_CHECK(dtype() != DType::kBool || other.dtype() != DType::kBool, DTypeError,
+              "sub_: bool has no difference; use ne()");
   AddInPlace::apply(*this, other, -1.0, "sub");
   return *this;
 }

@@ -2,6 +2,8 @@
 // What several ops share.
 #pragma once
 
+#include <cmath>
+
 #include "ops/dispatch.hpp"
 
 namespace tutti::ops {
@@ -19,6 +21,15 @@ struct InputMeta {
     return raw::to_dtype(raw::sum_to_size(grad, sizes), dtype);
   }
 };
+
+// The factor of add() must be a number of the dtype's kind.
+inline void check_alpha(const char* name, DType dtype, double alpha) {
+  const bool fits =
+      is_floating_point(dtype) || alpha == 1 ||
+      (dtype != DType::kBool && alpha >= -0x1p63 && alpha < 0x1p63 && alpha == std::trunc(alpha));
+  TUTTI_CHECK(fits, DTypeError, name, ": alpha = ", alpha, " is no factor for ", dtype,
+              "; convert to a floating dtype first");
+}
 
 // x * factor, outside autograd.
 inline Tensor times(const Tensor& x, double factor) {

@@ -37,6 +37,7 @@ struct Add : Function<Add> {
       ctx.state().from.remember(a, b);
       ctx.state().alpha = alpha;
     }
+    ops::check_alpha("add", dtype, alpha);
     if (alpha == 1) return dispatch::binary<functors::Add>("add", dtype, a, b);
     return dispatch::binary<functors::AddScaled>("add", dtype, a, b, alpha);
   }

@@ -129,6 +129,20 @@ TEST(InPlaceOps, LeafAndViewOfAGraphAreRefusedBeforeTheWrite) {
   EXPECT_EQ(values(x.detach()), (Values{2, 3}));
 }
 
+TEST(InPlaceOps, RefusedWritesCountNoVersion) {
+  Tensor counts = ones({2}, DType::kInt64);
+  expect_error<DTypeError>([&] { counts.add_(0.5); }, "cannot be stored in a tensor of int64");
+  expect_error<DTypeError>([&] { counts.add_(counts, 0.5); }, "add: alpha = 0.5 is no factor for int64");
+  expect_error<DTypeError>([&] { counts.div_(counts); }, "cannot be stored in a tensor of int64");
+  expect_error<ShapeError>([&] { counts.mul_(ones({3}, DType::kInt64)); }, "[2]");
+  expect_error<ShapeError>([&] { counts.copy_(ones({3}, DType::kInt64)); }, "[2]");
+  expect_error<ValueError>([&] { counts.fill_(1e30); }, "1e+30");
+  EXPECT_EQ(counts.version(), 0U);
+  Tensor flags = ones({2}, DType::kBool);
+  expect_error<DTypeError>([&] { flags.sub_(flags); }, "sub_: bool has no difference; use ne()");
+  EXPECT_EQ(flags.version(), 0U);
+}
+
 TEST(InPlaceOps, ViewWritesItsBase) {
   Tensor x = zeros({3, 4});
   x.select(0, 1).fill_(2);

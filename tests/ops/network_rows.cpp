@@ -231,7 +231,16 @@ void add_matmul_rows(std::vector<OpRow>& rows) {
                     if (first) c.sizes.erase(c.sizes.end() - (second ? 1 : 2));
                     return c;
                   },
-                  {{{{5}}, {{5}}}, {{{3, 5}}, {{5}}}, {{{5}}, {{5, 2}}}, {{{2, 3, 5}}, {{5}}}}});
+                  {{{{5}}, {{5}}},
+                   {{{3, 5}}, {{5}}},
+                   {{{5}}, {{5, 2}}},
+                   {{{2, 3, 5}}, {{5}}},
+                   {{{0}}, {{0}}},
+                   {{{0, 5}}, {{5}}}},
+                  Takes::kFloating,
+                  true,
+                  2e-6,
+                  {{{300, 501}}, {{501}}}});
   rows.push_back({"linear",
                   [](In in) { return linear(in[0], in[1], in[2]); },
                   linear_reference,
@@ -247,11 +256,11 @@ void add_matmul_rows(std::vector<OpRow>& rows) {
   rows.push_back({"linear-no-bias",
                   [](In in) { return linear(in[0], in[1]); },
                   linear_reference,
-                  {{{{3, 5}}, {{4, 5}}}},
+                  {{{{3, 5}}, {{4, 5}}}, {{{0, 5}}, {{4, 5}}}, {{{3, 0}}, {{4, 0}}}},
                   Takes::kFloating,
                   true,
                   2e-6,
-                  {}});
+                  {{{128, 200}}, {{130, 200}}}});
 }
 
 void add_image_rows(std::vector<OpRow>& rows) {
@@ -273,15 +282,22 @@ void add_image_rows(std::vector<OpRow>& rows) {
         {{{0, 3, 7, 6}}, {{4, 3, 3, 2}}, {{4}}}},
        {{{9, 32, 14, 14}}, {{64, 32, 3, 3}}, {{64}}});
   conv("conv2d-padded", {1, 1, 1, 1, 1, 1},
-       {{{{2, 1, 8, 8}}, {{16, 1, 3, 3}}, {{16}}}, {{{3, 17, 5, 5}}, {{5, 17, 3, 3}}, {{5}}}},
-       {{{9, 1, 28, 28}}, {{32, 1, 3, 3}}, {{32}}});
-  conv("conv2d-strided", {2, 3, 1, 2, 1, 1}, {{{{2, 3, 9, 11}}, {{4, 3, 3, 5}}}},
+       {{{{2, 1, 8, 8}}, {{16, 1, 3, 3}}, {{16}}},
+        {{{3, 17, 5, 5}}, {{5, 17, 3, 3}}, {{5}}},
+        {{{0, 1, 8, 8}}, {{16, 1, 3, 3}}, {{16}}}},
+       {{{32, 1, 28, 28}}, {{32, 1, 3, 3}}, {{32}}});
+  conv("conv2d-strided", {2, 3, 1, 2, 1, 1},
+       {{{{2, 3, 9, 11}}, {{4, 3, 3, 5}}}, {{{0, 3, 9, 11}}, {{4, 3, 3, 5}}}},
        {{{8, 16, 29, 31}}, {{16, 16, 3, 5}}});
-  conv("conv2d-dilated", {1, 1, 2, 2, 2, 1}, {{{{2, 3, 9, 8}}, {{4, 3, 3, 3}}, {{4}}}},
+  conv("conv2d-dilated", {1, 1, 2, 2, 2, 1},
+       {{{{2, 3, 9, 8}}, {{4, 3, 3, 3}}, {{4}}}, {{{0, 3, 9, 8}}, {{4, 3, 3, 3}}, {{4}}}},
        {{{8, 16, 28, 28}}, {{16, 16, 3, 3}}, {{16}}});
-  conv("conv2d-groups", {1, 1, 1, 1, 1, 2}, {{{{2, 4, 6, 5}}, {{6, 2, 3, 3}}, {{6}}}},
+  conv("conv2d-groups", {1, 1, 1, 1, 1, 2},
+       {{{{2, 4, 6, 5}}, {{6, 2, 3, 3}}, {{6}}}, {{{0, 4, 6, 5}}, {{6, 2, 3, 3}}, {{6}}}},
        {{{8, 32, 14, 14}}, {{32, 16, 3, 3}}, {{32}}});
-  conv("conv2d-depthwise", {1, 1, 1, 1, 1, 4}, {{{{2, 4, 6, 5}}, {{4, 1, 3, 3}}, {{4}}}}, {});
+  conv("conv2d-depthwise", {1, 1, 1, 1, 1, 4},
+       {{{{2, 4, 6, 5}}, {{4, 1, 3, 3}}, {{4}}}, {{{0, 4, 6, 5}}, {{4, 1, 3, 3}}, {{4}}}},
+       {{{64, 4, 28, 28}}, {{4, 1, 3, 3}}, {{4}}});
   rows.push_back({"max_pool2d",
                   [](In in) { return max_pool2d(in[0], {.kernel_size = 2}); },
                   [](Arrays in) {
@@ -300,7 +316,7 @@ void add_image_rows(std::vector<OpRow>& rows) {
        [](Arrays in) {
          return max_pool_reference(in[0], 3, 2, {2, 1, 1, 1, 1, 1});
        },
-       {{{{2, 3, 6, 8}}}, {{{1, 16, 5, 7}}}},
+       {{{{2, 3, 6, 8}}}, {{{1, 16, 5, 7}}}, {{{0, 3, 6, 8}}}},
        Takes::kFloating,
        true,
        0,
@@ -310,17 +326,17 @@ void add_image_rows(std::vector<OpRow>& rows) {
                   [](Arrays in) {
                     return max_pool_reference(in[0], 2, 2, {1, 1, 0, 0, 2, 1});
                   },
-                  {{{{2, 3, 6, 8}}}},
+                  {{{{2, 3, 6, 8}}}, {{{0, 3, 6, 8}}}},
                   Takes::kFloating,
                   true,
                   0,
-                  {}});
+                  {{{9, 33, 28, 28}}}});
   rows.push_back({"avg_pool2d",
                   [](In in) { return avg_pool2d(in[0], {.kernel_size = 2}); },
                   [](Arrays in) {
                     return avg_pool_reference(in[0], 2, 2, {2, 2, 0, 0, 1, 1}, true);
                   },
-                  {{{{2, 3, 6, 8}}}, {{{1, 17, 5, 7}}}},
+                  {{{{2, 3, 6, 8}}}, {{{1, 17, 5, 7}}}, {{{0, 3, 6, 8}}}},
                   Takes::kFloating,
                   true,
                   4e-6,
@@ -333,21 +349,21 @@ void add_image_rows(std::vector<OpRow>& rows) {
                   [](Arrays in) {
                     return avg_pool_reference(in[0], 3, 3, {2, 2, 1, 1, 1, 1}, false);
                   },
-                  {{{{2, 3, 6, 7}}}},
+                  {{{{2, 3, 6, 7}}}, {{{0, 3, 6, 7}}}},
                   Takes::kFloating,
                   true,
                   4e-6,
-                  {}});
+                  {{{9, 33, 28, 28}}}});
   rows.push_back({"avg_pool2d-padded-count",
                   [](In in) { return avg_pool2d(in[0], {.kernel_size = 3, .stride = 2, .padding = 1}); },
                   [](Arrays in) {
                     return avg_pool_reference(in[0], 3, 3, {2, 2, 1, 1, 1, 1}, true);
                   },
-                  {{{{2, 3, 6, 7}}}},
+                  {{{{2, 3, 6, 7}}}, {{{0, 3, 6, 7}}}},
                   Takes::kFloating,
                   true,
                   4e-6,
-                  {}});
+                  {{{9, 33, 28, 28}}}});
 }
 
 void add_norm_rows(std::vector<OpRow>& rows) {
@@ -356,7 +372,9 @@ void add_norm_rows(std::vector<OpRow>& rows) {
                   [](Arrays in) { return batch_norm_reference(in, 1e-5, true, {}, {}); },
                   {{{{5, 3}}, {{3}, Values::kPositive}, {{3}}},
                    {{{4, 3, 7}}, {{3}, Values::kPositive}, {{3}}},
-                   {{{2, 17, 3, 5}}, {{17}, Values::kPositive}, {{17}}}},
+                   {{{2, 17, 3, 5}}, {{17}, Values::kPositive}, {{17}}},
+                   {{{0, 3}}, {{3}, Values::kPositive}, {{3}}},
+                   {{{0, 3, 4, 5}}, {{3}, Values::kPositive}, {{3}}}},
                   Takes::kFloating,
                   true,
                   2e-5,
@@ -366,11 +384,16 @@ void add_norm_rows(std::vector<OpRow>& rows) {
        [](In in) { return batch_norm(in[0], in[3], in[4], in[1], in[2], {.training = false, .eps = 1e-3}); },
        [](Arrays in) { return batch_norm_reference(in, 1e-3, false, in[3], in[4]); },
        {{{{5, 3}}, {{3}}, {{3}}, {{3}, Values::kNormal, 0, true}, {{3}, Values::kPositive, 0, true}},
-        {{{2, 4, 3, 5}}, {{4}}, {{4}}, {{4}, Values::kNormal, 0, true}, {{4}, Values::kPositive, 0, true}}},
+        {{{2, 4, 3, 5}}, {{4}}, {{4}}, {{4}, Values::kNormal, 0, true}, {{4}, Values::kPositive, 0, true}},
+        {{{0, 3}}, {{3}}, {{3}}, {{3}, Values::kNormal, 0, true}, {{3}, Values::kPositive, 0, true}}},
        Takes::kFloating,
        true,
        1e-5,
-       {}});
+       {{{9, 33, 14, 14}},
+        {{33}},
+        {{33}},
+        {{33}, Values::kNormal, 0, true},
+        {{33}, Values::kPositive, 0, true}}});
   rows.push_back({"dropout",
                   [](In in) {
                     Generator generator(1234, 5);
@@ -407,14 +430,15 @@ void add_softmax_rows(std::vector<OpRow>& rows) {
     rows.push_back({name + "-middle",
                     [log](In in) { return log ? log_softmax(in[0], 1) : softmax(in[0], 1); },
                     [log](Arrays in) { return softmax_reference(in[0], 1, log); },
-                    {{{{2, 5, 3}}}, {{{4, 3, 2, 2}}}},
+                    {{{{2, 5, 3}}}, {{{4, 3, 2, 2}}}, {{{0, 5, 3}}}, {{{2, 0, 3}}}},
                     Takes::kFloating,
                     true,
                     4e-6,
                     {{{30, 33, 65}}}});
   }
   const std::vector<std::vector<Input>> targets = {{{{5, 4}}, {{5}, Values::kIndex, 4}},
-                                                   {{{33, 10}}, {{33}, Values::kIndex, 10}}};
+                                                   {{{33, 10}}, {{33}, Values::kIndex, 10}},
+                                                   {{{0, 4}}, {{0}, Values::kIndex, 4}}};
   const std::vector<Input> large = {{{700, 65}}, {{700}, Values::kIndex, 65}};
   const auto loss = [&](const char* name, CrossEntropyOptions options, bool weighted) {
     rows.push_back({name,

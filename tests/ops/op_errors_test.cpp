@@ -36,6 +36,9 @@ TEST(PointwiseErrors, DTypesThatHaveNoMeaningAreNamed) {
   expect_error<DTypeError>([&] { gelu(i64({2})); }, "gelu: wanted a floating dtype, given int64");
   expect_error<DTypeError>([&] { where(f32({2}), f32({2}), f32({2})); },
                            "where: the condition must be bool, given float32");
+  expect_error<DTypeError>([&] { flags - flags; }, "sub");
+  expect_error<DTypeError>([&] { add(i64({2}), i64({2}), 0.5); }, "add: alpha = 0.5 is no factor for int64");
+  expect_error<DTypeError>([&] { add(flags, flags, 2); }, "add: alpha = 2 is no factor for bool");
   expect_error<ValueError>([&] { pow(i64({2}), -2); },
                            "pow: integers to a negative integer power (-2) are not integers");
 }

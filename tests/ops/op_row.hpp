@@ -46,6 +46,7 @@ struct Input {
   bool constant = false;  // takes no part in backward
 };
 
+// Floating dtypes, these and integers, or bool as well.
 enum class Takes { kFloating, kNumeric, kAll };
 
 struct OpRow {
@@ -55,9 +56,9 @@ struct OpRow {
   std::vector<std::vector<Input>> cases;
   Takes takes = Takes::kFloating;
   bool differentiable = true;
-  double tolerance = 4e-6;  // of float32, relative to the largest magnitude of the result
-  // A case large enough for several threads; empty: the row's op is made of others' kernels only.
-  std::vector<Input> large = {};
+  double tolerance = 4e-6;        // of float32, relative to the largest magnitude of the result
+  std::vector<Input> large = {};  // a case with work for several threads
+  bool refuses_empty = false;     // a ShapeError for an empty input, which then has no case
 };
 inline void PrintTo(const OpRow& row, std::ostream* stream) { *stream << row.name; }
 

@@ -3,6 +3,7 @@
 // threads. An op without a row fails EveryOpHasARow.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -84,13 +85,25 @@ double magnitude(const Array& array) {
   return largest;
 }
 
+// Small integers wrap around.
+double period_of(DType dtype) {
+  switch (dtype) {
+    case DType::kInt16: return 65536;
+    case DType::kInt8:
+    case DType::kUInt8: return 256;
+    default: return 0;
+  }
+}
+
 void expect_close(const Tensor& given, const Array& wanted, double tolerance, const std::string& where) {
   ASSERT_EQ(to_text(given.sizes()), to_text(Dims(wanted.sizes))) << where;
   const std::vector<double> values = given.to_vector<double>();
   const double allowed = tolerance * (1 + magnitude(wanted));
+  const double period = period_of(given.dtype());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (given.dtype() == DType::kInt8 || given.dtype() == DType::kInt16) {  // integers wrap around
-      const double period = std::ldexp(1, given.dtype() == DType::kInt8 ? 8 : 16);
+    if (given.dtype() == DType::kBool) {  // 1 + 1 is true
+      ASSERT_EQ(values[i] != 0, wanted.values[i] != 0) << where << " element " << i;
+    } else if (period != 0) {
       ASSERT_EQ(std::fmod(values[i] - wanted.values[i], period), 0) << where << " element " << i;
     } else if (std::isnan(wanted.values[i])) {
       ASSERT_TRUE(std::isnan(values[i])) << where << " element " << i;
@@ -113,10 +126,10 @@ double tolerance_of(const OpRow& row, DType dtype) {
 std::vector<DType> dtypes_of(Takes takes) {
   std::vector<DType> dtypes = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16};
   if (takes != Takes::kFloating) {
-    for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8})
+    for (const DType dtype : {DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8, DType::kUInt8})
       dtypes.push_back(dtype);
   }
-  if (takes == Takes::kAll) dtypes.push_back(DType::kUInt8);
+  if (takes == Takes::kAll) dtypes.push_back(DType::kBool);
   return dtypes;
 }
 
@@ -142,7 +155,9 @@ TEST_P(OpTable, MatchesTheReferenceInEveryDType) {
     for (std::size_t c = 0; c < row.cases.size(); ++c) {
       const std::vector<Tensor> inputs = make_inputs(row.cases[c], dtype);
       const Tensor y = row.call(inputs);
-      expect_close(y, row.reference(to_arrays(inputs)), tolerance_of(row, dtype),
+      // Integers may give a floating result, as in a division.
+      expect_close(y, row.reference(to_arrays(inputs)),
+                   tolerance_of(row, is_floating_point(dtype) ? dtype : y.dtype()),
                    concat(row.name, " ", dtype, " case ", c));
     }
   }
@@ -183,7 +198,7 @@ TEST_P(OpTable, GradientsMatchFiniteDifferences) {
   }
 }
 
-// Result and gradients of the row's large case (or of its first) in one dtype.
+// Result and gradients of one case in one dtype.
 std::vector<Tensor> run_with_gradients(const OpRow& row, const std::vector<Input>& specs, DType dtype) {
   std::vector<Tensor> inputs = make_inputs(specs, dtype);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -225,14 +240,13 @@ void expect_same_bits(const Tensor& a, const Tensor& b, const std::string& where
 
 TEST_P(OpTable, BitsDoNotDependOnThreads) {
   const OpRow& row = GetParam();
-  const std::vector<Input>& specs = row.large.empty() ? row.cases[0] : row.large;
   const int before = get_num_threads();
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
     set_num_threads(1);
-    const std::vector<Tensor> one = run_with_gradients(row, specs, dtype);
+    const std::vector<Tensor> one = run_with_gradients(row, row.large, dtype);
     for (const int threads : {2, 3, 8}) {
       set_num_threads(threads);
-      const std::vector<Tensor> many = run_with_gradients(row, specs, dtype);
+      const std::vector<Tensor> many = run_with_gradients(row, row.large, dtype);
       for (std::size_t i = 0; i < one.size(); ++i) {
         expect_same_bits(one[i], many[i],
                          concat(row.name, " ", dtype, " result ", i, ", ", threads, " threads"));
@@ -250,6 +264,61 @@ std::string parameter_name(const ::testing::TestParamInfo<OpRow>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(All, OpTable, ::testing::ValuesIn(all_rows()), parameter_name);
+
+std::int64_t numel_of(const Input& input) { return Array::of(input.sizes).numel(); }
+
+bool any_case(const OpRow& row, const std::function<bool(const std::vector<Input>&)>& holds) {
+  return std::any_of(row.cases.begin(), row.cases.end(), holds);
+}
+
+// Two inputs that do not have the same sizes, counted from the last dim, because one stands for several elements.
+bool is_broadcast(const std::vector<Input>& specs) {
+  for (const Input& a : specs) {
+    for (const Input& b : specs) {
+      if (a.sizes.size() < b.sizes.size()) return true;
+      for (std::size_t i = 1; i <= b.sizes.size(); ++i)
+        if (a.sizes[a.sizes.size() - i] == 1 && b.sizes[b.sizes.size() - i] != 1) return true;
+    }
+  }
+  return false;
+}
+
+// Asks the op: with one input's first dim cut down to 1, is the result as large as before?
+bool broadcasts(const OpRow& row) {
+  return any_case(row, [&](const std::vector<Input>& specs) {
+    const Dims whole = row.call(make_inputs(specs, DType::kFloat64)).sizes();
+    for (std::size_t i = 0; specs.size() > 1 && i < specs.size(); ++i) {
+      if (specs[i].sizes.empty() || specs[i].sizes[0] < 2) continue;
+      std::vector<Input> cut = specs;
+      cut[i].sizes[0] = 1;
+      try {
+        if (row.call(make_inputs(cut, DType::kFloat64)).sizes() == whole) return true;
+      } catch (const Error&) {
+        continue;  // it wants the sizes as they were
+      }
+    }
+    return false;
+  });
+}
+
+TEST(OpTableComplete, EveryRowHasLargeEmptyAndBroadcastCases) {
+  constexpr std::int64_t kSeveralChunks = 20000;
+  for (const OpRow& row : all_rows()) {
+    std::int64_t largest = 0;
+    for (const Input& input : row.large) largest = std::max(largest, numel_of(input));
+    EXPECT_GE(largest, kSeveralChunks) << row.name << " has no case with work for several threads";
+    const auto is_empty = [](const std::vector<Input>& specs) {
+      return std::any_of(specs.begin(), specs.end(), [](const Input& input) { return numel_of(input) == 0; });
+    };
+    EXPECT_NE(any_case(row, is_empty), row.refuses_empty) << row.name << ": empty inputs";
+    if (row.refuses_empty) {
+      EXPECT_THROW(row.call(make_inputs({{{0, 3}}}, DType::kFloat32)), ShapeError) << row.name;
+    }
+    if (broadcasts(row)) {
+      EXPECT_TRUE(any_case(row, is_broadcast)) << row.name << " broadcasts but has no case of it";
+    }
+  }
+}
 
 std::string text_of(const std::string& path) {
   std::ifstream file(std::string(TUTTI_SOURCE_DIR) + "/include/tutti/" + path);

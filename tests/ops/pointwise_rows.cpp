@@ -40,7 +40,7 @@ OpRow with_number(const char* name, std::function<Tensor(const Tensor&)> op, std
           [op](In in) { return op(in[0]); },
           [f](Arrays in) { return map(in[0], f); },
           unary_cases(values),
-          Takes::kFloating,
+          Takes::kAll,
           true,
           4e-6,
           {{{70, 1001}, values}}};
@@ -60,14 +60,19 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 // In place: on a copy, so that the input stays.
 OpRow in_place(const char* name, std::function<void(Tensor&, In)> op, std::function<Array(Arrays)> reference,
-               std::vector<std::vector<Input>> cases) {
+               std::vector<std::vector<Input>> cases, std::vector<Input> large, Takes takes) {
   return {name,
           [op](In in) {
             Tensor y = in[0].clone();
             op(y, in);
             return y;
           },
-          std::move(reference), std::move(cases)};
+          std::move(reference),
+          std::move(cases),
+          takes,
+          true,
+          4e-6,
+          std::move(large)};
 }
 std::vector<std::vector<Input>> in_place_cases(Values second = Values::kNormal) {
   return {{{{3, 5}}, {{3, 5}, second}},
@@ -82,7 +87,7 @@ std::vector<OpRow> pointwise_rows() {
   std::vector<OpRow> rows = {
       binary(
           "add", [](const Tensor& a, const Tensor& b) { return add(a, b); },
-          [](double a, double b) { return a + b; }, Values::kNormal, Values::kNormal, Takes::kNumeric),
+          [](double a, double b) { return a + b; }, Values::kNormal, Values::kNormal, Takes::kAll),
       binary(
           "add-alpha", [](const Tensor& a, const Tensor& b) { return add(a, b, 0.25); },
           [](double a, double b) { return a + 0.25 * b; }),
@@ -91,13 +96,14 @@ std::vector<OpRow> pointwise_rows() {
           [](double a, double b) { return a - b; }, Values::kNormal, Values::kNormal, Takes::kNumeric),
       binary(
           "mul", [](const Tensor& a, const Tensor& b) { return mul(a, b); },
-          [](double a, double b) { return a * b; }, Values::kNormal, Values::kNormal, Takes::kNumeric),
+          [](double a, double b) { return a * b; }, Values::kNormal, Values::kNormal, Takes::kAll),
       binary(
           "div", [](const Tensor& a, const Tensor& b) { return div(a, b); },
-          [](double a, double b) { return a / b; }, Values::kNormal, Values::kPositive),
+          [](double a, double b) { return a / b; }, Values::kNormal, Values::kPositive, Takes::kAll),
       binary(
           "pow", [](const Tensor& a, const Tensor& b) { return pow(a, b); },
-          [](double a, double b) { return std::pow(a, b); }, Values::kPositive, Values::kNormal),
+          [](double a, double b) { return std::pow(a, b); }, Values::kPositive, Values::kNormal,
+          Takes::kNumeric),
       with_number(
           "add-number", [](const Tensor& x) { return x + 1.5; }, [](double x) { return x + 1.5; }),
       with_number(
@@ -123,13 +129,16 @@ std::vector<OpRow> pointwise_rows() {
           [](double x) { return std::pow(x, -1.7); }, Values::kPositive),
       unary(
           "neg", neg, [](double x) { return -x; }, Values::kNormal, Takes::kNumeric),
-      unary("exp", exp, [](double x) { return std::exp(x); }),
       unary(
-          "log", log, [](double x) { return std::log(x); }, Values::kPositive),
+          "exp", exp, [](double x) { return std::exp(x); }, Values::kNormal, Takes::kAll),
       unary(
-          "sqrt", sqrt, [](double x) { return std::sqrt(x); }, Values::kPositive),
-      unary("tanh", tanh, [](double x) { return std::tanh(x); }),
-      unary("sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }),
+          "log", log, [](double x) { return std::log(x); }, Values::kPositive, Takes::kAll),
+      unary(
+          "sqrt", sqrt, [](double x) { return std::sqrt(x); }, Values::kPositive, Takes::kAll),
+      unary(
+          "tanh", tanh, [](double x) { return std::tanh(x); }, Values::kNormal, Takes::kAll),
+      unary(
+          "sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, Values::kNormal, Takes::kAll),
       unary(
           "relu", relu, [](double x) { return x > 0 ? x : 0; }, Values::kNormal, Takes::kNumeric),
       unary(
@@ -182,29 +191,37 @@ std::vector<OpRow> pointwise_rows() {
                   {{{{3, 5}, Values::kBool}, {{3, 5}}, {{3, 5}}},
                    {{{5}, Values::kBool}, {{4, 1}}, {{}}},
                    {{{0, 2}, Values::kBool}, {{2}}, {{1}}}},
-                  Takes::kAll});
+                  Takes::kAll,
+                  true,
+                  0,
+                  {{{70, 1001}, Values::kBool}, {{1001}}, {{70, 1}}}});
   const auto binary_in_place = [&](const char* name, std::function<void(Tensor&, const Tensor&)> op,
-                                   double (*f)(double, double), Values second = Values::kNormal) {
+                                   double (*f)(double, double), Takes takes,
+                                   Values second = Values::kNormal) {
     rows.push_back(in_place(
         name, [op](Tensor& y, In in) { op(y, in[1]); }, [f](Arrays in) { return zip(in[0], in[1], f); },
-        in_place_cases(second)));
+        in_place_cases(second), {{{70, 1001}}, {{1001}, second}}, takes));
   };
   binary_in_place(
       "add_", [](Tensor& y, const Tensor& b) { y.add_(b, 0.5); },
-      [](double a, double b) { return a + 0.5 * b; });
+      [](double a, double b) { return a + 0.5 * b; }, Takes::kFloating);
   binary_in_place(
-      "sub_", [](Tensor& y, const Tensor& b) { y.sub_(b); }, [](double a, double b) { return a - b; });
+      "sub_", [](Tensor& y, const Tensor& b) { y.sub_(b); }, [](double a, double b) { return a - b; },
+      Takes::kNumeric);
   binary_in_place(
-      "mul_", [](Tensor& y, const Tensor& b) { y.mul_(b); }, [](double a, double b) { return a * b; });
+      "mul_", [](Tensor& y, const Tensor& b) { y.mul_(b); }, [](double a, double b) { return a * b; },
+      Takes::kAll);
   binary_in_place(
       "div_", [](Tensor& y, const Tensor& b) { y.div_(b); }, [](double a, double b) { return a / b; },
-      Values::kPositive);
+      Takes::kFloating, Values::kPositive);
   binary_in_place(
-      "copy_", [](Tensor& y, const Tensor& b) { y.copy_(b); }, [](double, double b) { return b; });
+      "copy_", [](Tensor& y, const Tensor& b) { y.copy_(b); }, [](double, double b) { return b; },
+      Takes::kAll);
   const auto unary_in_place = [&](const char* name, std::function<void(Tensor&)> op, double (*f)(double),
-                                  Values values = Values::kNormal) {
+                                  Takes takes = Takes::kFloating, Values values = Values::kNormal) {
     rows.push_back(in_place(
-        name, [op](Tensor& y, In) { op(y); }, [f](Arrays in) { return map(in[0], f); }, unary_cases(values)));
+        name, [op](Tensor& y, In) { op(y); }, [f](Arrays in) { return map(in[0], f); }, unary_cases(values),
+        {{{70, 1001}, values}}, takes));
   };
   unary_in_place(
       "add_-number", [](Tensor& y) { y.add_(1.5); }, [](double x) { return x + 1.5; });
@@ -215,25 +232,27 @@ std::vector<OpRow> pointwise_rows() {
   unary_in_place(
       "sub_-number", [](Tensor& y) { y.sub_(1.5); }, [](double x) { return x - 1.5; });
   unary_in_place(
-      "pow_", [](Tensor& y) { y.pow_(3); }, [](double x) { return x * x * x; });
+      "pow_", [](Tensor& y) { y.pow_(3); }, [](double x) { return x * x * x; }, Takes::kNumeric);
   unary_in_place(
-      "neg_", [](Tensor& y) { y.neg_(); }, [](double x) { return -x; });
+      "neg_", [](Tensor& y) { y.neg_(); }, [](double x) { return -x; }, Takes::kNumeric);
   unary_in_place(
       "exp_", [](Tensor& y) { y.exp_(); }, [](double x) { return std::exp(x); });
   unary_in_place(
-      "log_", [](Tensor& y) { y.log_(); }, [](double x) { return std::log(x); }, Values::kPositive);
+      "log_", [](Tensor& y) { y.log_(); }, [](double x) { return std::log(x); }, Takes::kFloating,
+      Values::kPositive);
   unary_in_place(
-      "sqrt_", [](Tensor& y) { y.sqrt_(); }, [](double x) { return std::sqrt(x); }, Values::kPositive);
+      "sqrt_", [](Tensor& y) { y.sqrt_(); }, [](double x) { return std::sqrt(x); }, Takes::kFloating,
+      Values::kPositive);
   unary_in_place(
       "tanh_", [](Tensor& y) { y.tanh_(); }, [](double x) { return std::tanh(x); });
   unary_in_place(
       "sigmoid_", [](Tensor& y) { y.sigmoid_(); }, [](double x) { return 1 / (1 + std::exp(-x)); });
   unary_in_place(
-      "relu_", [](Tensor& y) { y.relu_(); }, [](double x) { return x > 0 ? x : 0; });
+      "relu_", [](Tensor& y) { y.relu_(); }, [](double x) { return x > 0 ? x : 0; }, Takes::kNumeric);
   unary_in_place(
       "fill_", [](Tensor& y) { y.fill_(2.5); }, [](double) { return 2.5; });
   unary_in_place(
-      "zero_", [](Tensor& y) { y.zero_(); }, [](double) { return 0.0; });
+      "zero_", [](Tensor& y) { y.zero_(); }, [](double) { return 0.0; }, Takes::kAll);
   return rows;
 }
 

@@ -16,6 +16,12 @@ const std::vector<std::vector<Input>> kNonEmpty = {{{{}}},     {{{1}}},        {
                                                    {{{3, 5}}}, {{{2, 3, 17}}}, {{{129}}}};
 const std::vector<std::vector<Input>> kThreeDims = {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{1, 33, 2}}}};
 
+std::vector<std::vector<Input>> with_empty(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::vector<std::vector<Input>> cases = kThreeDims;
+  for (const auto& sizes : shapes) cases.push_back({{sizes}});
+  return cases;
+}
+
 double plus(double a, double b) { return a + b; }
 double greater(double a, double b) { return a > b ? a : b; }
 
@@ -49,7 +55,7 @@ std::vector<OpRow> reduction_rows() {
                   [](In in) { return sum(in[0]); },
                   [](Arrays in) { return fold(in[0], ~0U, false, 0, plus); },
                   unary_cases(),
-                  Takes::kNumeric,
+                  Takes::kAll,
                   true,
                   4e-6,
                   {{{300, 1001}}}});
@@ -59,14 +65,14 @@ std::vector<OpRow> reduction_rows() {
                   },
                   [](Arrays in) { return fold(in[0], 0b101U, false, 0, plus); },
                   {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{0, 3, 2}}}, {{{2, 0, 2}}}},
-                  Takes::kNumeric,
+                  Takes::kAll,
                   true,
                   4e-6,
                   {{{40, 30, 257}}}});
   rows.push_back({"sum-first",
                   [](In in) { return sum(in[0], {0}); },
                   [](Arrays in) { return fold(in[0], 1U, false, 0, plus); },
-                  kThreeDims,
+                  with_empty({{0, 3, 2}, {3, 0}}),
                   Takes::kFloating,
                   true,
                   4e-6,
@@ -74,7 +80,7 @@ std::vector<OpRow> reduction_rows() {
   rows.push_back({"sum-last-keepdim",
                   [](In in) { return sum(in[0], {-1}, true); },
                   [](Arrays in) { return fold(in[0], 1U << (in[0].sizes.size() - 1), true, 0, plus); },
-                  kThreeDims,
+                  with_empty({{2, 3, 0}, {0, 3}}),
                   Takes::kFloating,
                   true,
                   4e-6,
@@ -83,7 +89,7 @@ std::vector<OpRow> reduction_rows() {
       {"mean",
        [](In in) { return mean(in[0]); },
        [](Arrays in) { return divide(fold(in[0], ~0U, false, 0, plus), static_cast<double>(in[0].numel())); },
-       kNonEmpty,
+       unary_cases(),  // the mean of nothing is NaN
        Takes::kFloating,
        true,
        4e-6,
@@ -96,7 +102,7 @@ std::vector<OpRow> reduction_rows() {
                     return divide(fold(in[0], 0b110U, true, 0, plus),
                                   static_cast<double>(in[0].sizes[1] * in[0].sizes[2]));
                   },
-                  kThreeDims,
+                  with_empty({{2, 0, 3}, {0, 3, 4}}),
                   Takes::kFloating,
                   true,
                   4e-6,
@@ -105,60 +111,62 @@ std::vector<OpRow> reduction_rows() {
                   [](In in) { return max(in[0]); },
                   [lowest](Arrays in) { return fold(in[0], ~0U, false, lowest, greater); },
                   kNonEmpty,
-                  Takes::kNumeric,
+                  Takes::kAll,
                   true,
                   0,
-                  {{{300, 1001}}}});
+                  {{{300, 1001}}},
+                  true});
   rows.push_back({"amax",
                   [](In in) { return amax(in[0]); },
                   [lowest](Arrays in) { return fold(in[0], ~0U, false, lowest, greater); },
                   kNonEmpty,
-                  Takes::kNumeric,
+                  Takes::kAll,
                   true,
                   0,
-                  {{{300, 1001}}}});
+                  {{{300, 1001}}},
+                  true});
   rows.push_back({"amax-dims",
                   [](In in) {
                     return amax(in[0], {0, 2});
                   },
                   [lowest](Arrays in) { return fold(in[0], 0b101U, false, lowest, greater); },
                   {{{{2, 3, 17}}}, {{{5, 1, 4}}}, {{{2, 0, 2}}}},
-                  Takes::kNumeric,
+                  Takes::kAll,
                   true,
                   0,
                   {{{40, 30, 257}}}});
   rows.push_back({"amax-first-keepdim",
                   [](In in) { return amax(in[0], {0}, true); },
                   [lowest](Arrays in) { return fold(in[0], 1U, true, lowest, greater); },
-                  kThreeDims,
-                  Takes::kNumeric,
+                  with_empty({{3, 0}}),
+                  Takes::kAll,
                   true,
                   0,
                   {{{300, 1001}}}});
   rows.push_back({"max-dim",
                   [](In in) { return max(in[0], 1).first; },
                   [lowest](Arrays in) { return fold(in[0], 0b10U, false, lowest, greater); },
-                  kThreeDims,
-                  Takes::kNumeric,
+                  with_empty({{0, 3, 2}}),
+                  Takes::kAll,
                   true,
                   0,
                   {{{40, 30, 257}}}});
   rows.push_back({"max-dim-keepdim",
                   [](In in) { return max(in[0], -1, true).first; },
                   [lowest](Arrays in) { return fold(in[0], 0b100U, true, lowest, greater); },
-                  kThreeDims,
-                  Takes::kNumeric,
+                  with_empty({{2, 0, 3}}),
+                  Takes::kAll,
                   true,
                   0,
                   {{{40, 30, 257}}}});
   rows.push_back({"max-dim-indices",
                   [](In in) { return max(in[0], 1).second; },
                   [](Arrays in) { return arg_max(in[0], 1, false); },
-                  kThreeDims,
-                  Takes::kNumeric,
+                  with_empty({{0, 3, 2}}),
+                  Takes::kAll,
                   false,
                   0,
-                  {}});
+                  {{{40, 30, 257}}}});
   rows.push_back({"argmax",
                   [](In in) { return argmax(in[0]); },
                   [](Arrays in) {
@@ -169,11 +177,12 @@ std::vector<OpRow> reduction_rows() {
                   Takes::kNumeric,
                   false,
                   0,
-                  {{{300, 1001}}}});
+                  {{{300, 1001}}},
+                  true});
   rows.push_back({"argmax-dim",
                   [](In in) { return argmax(in[0], -2, true); },
                   [](Arrays in) { return arg_max(in[0], in[0].sizes.size() - 2, true); },
-                  kThreeDims,
+                  with_empty({{0, 3, 2}}),
                   Takes::kNumeric,
                   false,
                   0,

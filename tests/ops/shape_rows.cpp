@@ -28,9 +28,15 @@ Array gather(const Array& x, Index sizes, const std::function<Index(const Index&
 }
 Array reshaped(const Array& x, Index sizes) { return {std::move(sizes), x.values}; }
 
+// Of one input [2, 3, 4], its empty forms and a large one, unless the op wants others.
+struct Shapes {
+  std::vector<Index> cases = {{2, 3, 4}, {2, 3, 0}, {3, 3, 4}};
+  Index large = {60, 40, 52};
+};
 OpRow row(const char* name, std::function<Tensor(const Tensor&)> op,
-          std::function<Array(const Array&)> reference,
-          std::vector<std::vector<Input>> cases = {{{{2, 3, 4}}}}) {
+          std::function<Array(const Array&)> reference, const Shapes& shapes = {}) {
+  std::vector<std::vector<Input>> cases;
+  for (const Index& sizes : shapes.cases) cases.push_back({{sizes}});
   return {name,
           [op](In in) { return op(in[0]); },
           [reference](Arrays in) { return reference(in[0]); },
@@ -38,7 +44,7 @@ OpRow row(const char* name, std::function<Tensor(const Tensor&)> op,
           Takes::kAll,
           true,
           0,
-          {}};
+          {{shapes.large}}};
 }
 
 // Concatenation along dim of any number of arrays.
@@ -69,92 +75,109 @@ std::vector<OpRow> shape_rows() {
             return x.contiguous().view({4, -1});
           },
           [](const Array& x) {
-            return reshaped(x, {4, 6});
-          }),
+            return reshaped(x, {4, x.numel() / 4});
+          },
+          {.cases = {{2, 3, 4}, {2, 3, 0}}}),
       row(
           "reshape",
           [](const Tensor& x) {
             return x.reshape({4, -1});
           },
           [](const Array& x) {
-            return reshaped(x, {4, 6});
-          }),
+            return reshaped(x, {4, x.numel() / 4});
+          },
+          {.cases = {{2, 3, 4}, {0, 3, 4}}}),
       row(
           "flatten", [](const Tensor& x) { return x.flatten(1); },
           [](const Array& x) {
-            return reshaped(x, {2, 12});
+            return reshaped(x, {x.sizes[0], x.sizes[1] * x.sizes[2]});
           }),
       row(
           "select", [](const Tensor& x) { return x.select(1, -1); },
           [](const Array& x) {
-            return gather(x, {2, 4}, [](const Index& i) { return Index{i[0], 2, i[1]}; });
+            return gather(x, {x.sizes[0], x.sizes[2]}, [last = x.sizes[1] - 1](const Index& i) {
+              return Index{i[0], last, i[1]};
+            });
           }),
       row(
           "operator[]", [](const Tensor& x) { return x[1]; },
           [](const Array& x) {
-            return gather(x, {3, 4}, [](const Index& i) { return Index{1, i[0], i[1]}; });
+            return gather(x, {x.sizes[1], x.sizes[2]}, [](const Index& i) { return Index{1, i[0], i[1]}; });
           }),
       row(
           "slice", [](const Tensor& x) { return x.slice(2, 1, 4, 2); },
           [](const Array& x) {
-            return gather(x, {2, 3, 2}, [](const Index& i) { return Index{i[0], i[1], 1 + 2 * i[2]}; });
-          }),
+            return gather(x, {x.sizes[0], x.sizes[1], 2}, [](const Index& i) {
+              return Index{i[0], i[1], 1 + 2 * i[2]};
+            });
+          },
+          {.cases = {{2, 3, 4}, {0, 3, 4}}}),
       row(
           "narrow", [](const Tensor& x) { return x.narrow(1, 1, 2); },
           [](const Array& x) {
-            return gather(x, {2, 2, 4}, [](const Index& i) { return Index{i[0], 1 + i[1], i[2]}; });
+            return gather(x, {x.sizes[0], 2, x.sizes[2]}, [](const Index& i) {
+              return Index{i[0], 1 + i[1], i[2]};
+            });
           }),
       row(
           "transpose", [](const Tensor& x) { return x.transpose(0, -1); },
           [](const Array& x) {
-            return gather(x, {4, 3, 2}, [](const Index& i) { return Index{i[2], i[1], i[0]}; });
+            return gather(x, {x.sizes[2], x.sizes[1], x.sizes[0]}, [](const Index& i) {
+              return Index{i[2], i[1], i[0]};
+            });
           }),
       row(
           "t", [](const Tensor& x) { return x.t(); },
           [](const Array& x) {
-            return gather(x, {5, 3}, [](const Index& i) { return Index{i[1], i[0]}; });
+            return gather(x, {x.sizes[1], x.sizes[0]}, [](const Index& i) { return Index{i[1], i[0]}; });
           },
-          {{{{3, 5}}}}),
+          {.cases = {{3, 5}, {0, 5}}, .large = {300, 401}}),
       row(
           "permute",
           [](const Tensor& x) {
             return x.permute({2, 0, 1});
           },
           [](const Array& x) {
-            return gather(x, {4, 2, 3}, [](const Index& i) { return Index{i[1], i[2], i[0]}; });
+            return gather(x, {x.sizes[2], x.sizes[0], x.sizes[1]}, [](const Index& i) {
+              return Index{i[1], i[2], i[0]};
+            });
           }),
       row(
           "expand",
           [](const Tensor& x) {
-            return x.expand({2, -1, 4});
+            return x.expand({40, -1, 4});
           },
           [](const Array& x) {
-            return gather(x, {2, 3, 4}, [](const Index& i) { return Index{i[1], 0}; });
+            return gather(x, {40, x.sizes[0], 4}, [](const Index& i) { return Index{i[1], 0}; });
           },
-          {{{{3, 1}}}}),
+          {.cases = {{3, 1}, {0, 1}}, .large = {20000, 1}}),
       row(
           "squeeze", [](const Tensor& x) { return x.squeeze(); },
-          [](const Array& x) { return reshaped(x, {3}); }, {{{{1, 3, 1}}}}),
+          [](const Array& x) { return reshaped(x, {x.sizes[1]}); },
+          {.cases = {{1, 3, 1}, {1, 0, 1}}, .large = {1, 70000, 1}}),
       row(
           "squeeze-dim", [](const Tensor& x) { return x.squeeze(0); },
           [](const Array& x) {
-            return reshaped(x, {3, 1});
+            return reshaped(x, {x.sizes[1], 1});
           },
-          {{{{1, 3, 1}}}}),
+          {.cases = {{1, 3, 1}, {1, 0, 1}}, .large = {1, 70000, 1}}),
       row(
           "unsqueeze", [](const Tensor& x) { return x.unsqueeze(-1); },
           [](const Array& x) {
-            return reshaped(x, {2, 3, 4, 1});
+            return reshaped(x, {x.sizes[0], x.sizes[1], x.sizes[2], 1});
           }),
       row(
           "contiguous", [](const Tensor& x) { return x.transpose(0, 1).contiguous(); },
           [](const Array& x) {
-            return gather(x, {3, 2, 4}, [](const Index& i) { return Index{i[1], i[0], i[2]}; });
+            return gather(x, {x.sizes[1], x.sizes[0], x.sizes[2]}, [](const Index& i) {
+              return Index{i[1], i[0], i[2]};
+            });
           }),
       row(
           "contiguous-channels-last",
           [](const Tensor& x) { return x.contiguous(MemoryFormat::kChannelsLast); },
-          [](const Array& x) { return x; }, {{{{2, 3, 4, 5}}}}),
+          [](const Array& x) { return x; },
+          {.cases = {{2, 3, 4, 5}, {0, 3, 4, 5}, {2, 0, 4, 5}}, .large = {9, 33, 20, 21}}),
       row(
           "clone", [](const Tensor& x) { return x.clone(); }, [](const Array& x) { return x; }),
       row(
@@ -173,7 +196,7 @@ std::vector<OpRow> shape_rows() {
                   Takes::kAll,
                   true,
                   0,
-                  {}});
+                  {{{300, 200}}, {{300, 33}}, {{300, 150}}}});
   rows.push_back({"stack",
                   [](In in) {
                     return stack({in[0], in[1]}, -1);
@@ -187,7 +210,7 @@ std::vector<OpRow> shape_rows() {
                   Takes::kAll,
                   true,
                   0,
-                  {}});
+                  {{{300, 201}}, {{300, 201}}}});
   rows.push_back({"index_select",
                   [](In in) { return index_select(in[0], 1, in[1]); },
                   [](Arrays in) {
