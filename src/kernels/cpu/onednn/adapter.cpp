@@ -132,7 +132,6 @@ Desc Executable::desc_of(int id) const {
 }
 
 Executable& cached(const Key& key, MakeExecutable make, const void* context) {
-  constexpr std::size_t kSets = 64, kWays = 8;
   struct Entry {
     Key key;
     std::uint64_t used = 0;
@@ -140,10 +139,10 @@ Executable& cached(const Key& key, MakeExecutable make, const void* context) {
   };
   struct Cache {
     std::uint64_t clock = 0;
-    std::array<std::array<Entry, kWays>, kSets> sets;
+    std::array<std::array<Entry, kCacheWays>, kCacheSets> sets;
   };
   thread_local const std::unique_ptr<Cache> cache = std::make_unique<Cache>();
-  auto& set = cache->sets[key.hash() % kSets];
+  auto& set = cache->sets[key.hash() % kCacheSets];
   const std::uint64_t now = ++cache->clock;
   for (Entry& entry : set) {
     if (entry.executable && entry.key == key) {

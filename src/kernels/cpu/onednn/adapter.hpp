@@ -110,6 +110,7 @@ struct Key {
   }
 };
 
+inline constexpr std::size_t kCacheSets = 64, kCacheWays = 8;
 // This thread's executable for a key; make() creates it on a miss and the least recently used of its set goes.
 // The reference is valid until the thread's next call with another key.
 using MakeExecutable = std::unique_ptr<Executable> (*)(const void* context);

@@ -2,6 +2,7 @@
 #include "kernels/cpu/onednn/packed_weights.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Copies {
 
 // Layouts of one weight in use at a time: forward, backward, a few batch sizes.
 constexpr std::size_t kMostCopies = 8;
+
+std::atomic<std::uint64_t> filled_copies{0};
 
 Copies& copies_of(tutti_packed_slot& slot) {
   static std::mutex creation;
@@ -73,8 +76,11 @@ std::shared_ptr<const void> packed_copy(const tutti_weight& weight, const Key& l
     }
     pack(context, copy.memory.get());
     copy.filled = true;
+    filled_copies.fetch_add(1, std::memory_order_relaxed);
   }
   return copy.memory;
 }
+
+std::uint64_t packings() noexcept { return filled_copies.load(std::memory_order_relaxed); }
 
 }  // namespace tutti::cpu::onednn

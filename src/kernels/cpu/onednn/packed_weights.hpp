@@ -30,4 +30,7 @@ std::shared_ptr<const void> packed_copy(const tutti_weight& weight, const Key& l
       static_cast<const void*>(&pack));
 }
 
+// How many copies this process has filled so far.
+std::uint64_t packings() noexcept;
+
 }  // namespace tutti::cpu::onednn
