@@ -190,7 +190,8 @@ TEST(Mnist, AMissingFileIsNamed) {
 
 // First labels of Fashion-MNIST's files, as its README and torchvision show them.
 TEST(Mnist, FashionMnistItself) {
-  if (!std::filesystem::exists(kFashionMnist)) GTEST_SKIP() << kFashionMnist << " is not there";
+  ASSERT_TRUE(std::filesystem::exists(kFashionMnist))
+      << kFashionMnist << " is not there: apt-get install dataset-fashion-mnist";
   const FashionMnist train(kFashionMnist, Split::kTrain);
   const FashionMnist test(kFashionMnist, Split::kTest);
   EXPECT_EQ(train.size(), 60000U);
