@@ -159,8 +159,11 @@ Tensor tensor(std::initializer_list<double> values, DType dtype) {
   return result;
 }
 
-Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides, Device device,
-                 std::function<void()> release) {
+namespace {
+
+// Does not run `release` when it refuses; takes it over when it doesn't.
+Tensor wrap(void* data, const Dims& sizes, DType dtype, const Dims& strides, Device device,
+            std::function<void()>& release) {
   const std::int64_t numel = detail::checked_numel(sizes, "from_blob");
   TUTTI_CHECK(data != nullptr || numel == 0, ValueError, "from_blob: the memory of shape ", sizes,
               " is null");
@@ -174,6 +177,18 @@ Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides
   const std::size_t bytes = detail::checked_bytes(detail::extent(sizes, actual), dtype, "from_blob");
   detail::Storage* storage = detail::wrap_storage(device, data, bytes, std::move(release));
   return detail::make_tensor(storage, data, dtype, sizes, actual, numel, detail::is_row_major(sizes, actual));
+}
+
+}  // namespace
+
+Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides, Device device,
+                 std::function<void()> release) {
+  try {
+    return wrap(data, sizes, dtype, strides, device, release);
+  } catch (...) {
+    if (release) release();
+    throw;
+  }
 }
 
 namespace detail {

@@ -64,12 +64,12 @@ Tensor randn(const Dims& sizes, DType dtype, Device device, Generator* generator
 Tensor rand_like(const Tensor& other, Generator* generator) { return uniform(empty_like(other), generator); }
 Tensor randn_like(const Tensor& other, Generator* generator) { return normal(empty_like(other), generator); }
 
-Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype, Device device,
-               Generator* generator) {
+namespace {
+
+Tensor integers(Tensor out, std::int64_t low, std::int64_t high, Generator* generator) {
   TUTTI_CHECK(low < high, ValueError, "randint: wanted low below high, given ", low, " and ", high);
-  Tensor out = empty(sizes, dtype, device);
   // What fill accepts is what the dtype holds.
-  const Tensor probe = empty({0}, dtype);
+  const Tensor probe = empty({0}, out.dtype());
   raw::fill(probe, low);
   raw::fill(probe, high - 1);
   tutti_random call{};
@@ -77,6 +77,16 @@ Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dty
   call.low = low;
   call.high = high;
   return randomized(std::move(out), generator, call, "randint");
+}
+
+}  // namespace
+
+Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype, Device device,
+               Generator* generator) {
+  return integers(empty(sizes, dtype, device), low, high, generator);
+}
+Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high, Generator* generator) {
+  return integers(empty_like(other), low, high, generator);
 }
 
 // Fisher-Yates from the end, on the host: each step depends on the one before.

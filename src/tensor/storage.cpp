@@ -2,6 +2,7 @@
 #include "tensor/storage.hpp"
 
 #include <new>
+#include <utility>
 
 #include "backend/backend.h"
 #include "core/small_pool.hpp"
@@ -47,21 +48,32 @@ Storage* new_storage(Device device, void* data, std::size_t bytes) {
 }  // namespace
 
 Storage* allocate_storage(Device device, std::size_t bytes) {
-  const memory::Allocation allocation = memory::allocate(device, bytes);
-  Storage* storage = new_storage(device, allocation.data, bytes);
+  Storage* storage = new_storage(device, nullptr, bytes);  // first: nothing can fail behind the allocation
+  memory::Allocation allocation;
+  try {
+    allocation = memory::allocate(device, bytes);
+  } catch (...) {
+    small_release(storage, sizeof(Storage));
+    throw;
+  }
+  storage->data = allocation.data;
   storage->release = release_to_allocator;
   storage->release_context = allocation.block;
   if (!device.is_cpu()) storage->stream = current_stream(device).handle();
   return storage;
 }
 
-Storage* wrap_storage(Device device, void* data, std::size_t bytes, std::function<void()> release) {
+Storage* wrap_storage(Device device, void* data, std::size_t bytes, std::function<void()>&& release) {
   Storage* storage = new_storage(device, data, bytes);
   storage->exposed.store(true, std::memory_order_relaxed);
-  if (release) {
-    storage->release_context = new std::function<void()>(std::move(release));
-    storage->release = release_to_owner;
+  if (!release) return storage;
+  try {
+    storage->release_context = new std::function<void()>(std::exchange(release, nullptr));
+  } catch (...) {
+    small_release(storage, sizeof(Storage));
+    throw;
   }
+  storage->release = release_to_owner;
   return storage;
 }
 
@@ -72,15 +84,23 @@ void destroy(Storage* storage) noexcept {
   small_release(storage, sizeof(Storage));
 }
 
-void destroy(TensorImpl* impl) noexcept {
-  if (impl->autograd != nullptr) destroy_autograd(impl->autograd);
-  Storage* storage = impl->storage;
-  small_release(impl, sizeof(TensorImpl));
+namespace {
+
+void drop(Storage* storage) noexcept {
   // A sole owner needs no atomic write: nobody can copy a handle that only we hold.
   if (storage->references.load(std::memory_order_acquire) == 1 ||
       storage->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     destroy(storage);
   }
+}
+
+}  // namespace
+
+void destroy(TensorImpl* impl) noexcept {
+  if (impl->autograd != nullptr) destroy_autograd(impl->autograd);
+  Storage* storage = impl->storage;
+  small_release(impl, sizeof(TensorImpl));
+  drop(storage);
 }
 
 std::int64_t checked_numel(const Dims& sizes, const char* op) {
@@ -121,7 +141,14 @@ bool is_row_major(const Dims& sizes, const Dims& strides) noexcept {
 
 Tensor make_tensor(Storage* storage, void* data, DType dtype, const Dims& sizes, const Dims& strides,
                    std::int64_t numel, bool is_contiguous) {
-  auto* impl = ::new (small_allocate(sizeof(TensorImpl))) TensorImpl;
+  void* memory = nullptr;
+  try {
+    memory = small_allocate(sizeof(TensorImpl));
+  } catch (...) {
+    drop(storage);
+    throw;
+  }
+  auto* impl = ::new (memory) TensorImpl;
   impl->dtype = dtype;
   impl->is_contiguous = is_contiguous;
   impl->storage = storage;

@@ -153,6 +153,13 @@ TEST(FromBlob, WrapsMemoryAndReleasesItWithTheLastView) {
   EXPECT_EQ(releases, 1);
 }
 
+TEST(FromBlob, RefusedMemoryIsReleased) {
+  float numbers[2] = {1, 2};
+  int releases = 0;
+  error_of<ShapeError>([&] { from_blob(numbers, {2}, DType::kFloat32, {-1}, {}, [&] { ++releases; }); });
+  EXPECT_EQ(releases, 1);
+}
+
 TEST(FromBlob, TakesStrides) {
   float numbers[6] = {0, 1, 2, 3, 4, 5};
   const Tensor x = from_blob(numbers, {3, 2}, DType::kFloat32, {1, 3});

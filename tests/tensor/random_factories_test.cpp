@@ -107,6 +107,16 @@ TEST(Randint, CoversItsRangeAndNoMore) {
   error_of<ValueError>([] { randint(0, 300, {2}, DType::kUInt8); });
 }
 
+TEST(Randint, LikeAnotherTensorTakesItsSizesAndDtype) {
+  Generator one(3), other(3);
+  const Tensor x = randint_like(zeros({4, 5}, DType::kInt16), -2, 9, &one);
+  EXPECT_EQ(x.dtype(), DType::kInt16);
+  EXPECT_EQ(x.sizes(), (Dims{4, 5}));
+  EXPECT_EQ(x.to_vector<int>(), randint(-2, 9, {4, 5}, DType::kInt16, {}, &other).to_vector<int>());
+  EXPECT_TRUE(
+      contains(error_of<ValueError>([] { randint_like(zeros({2}), 5, 5); }), "wanted low below high"));
+}
+
 TEST(Randperm, IsAPermutation) {
   Generator generator(4);
   std::vector<std::int64_t> values = randperm(500, {}, &generator).to_vector<std::int64_t>();

@@ -63,6 +63,9 @@ TUTTI_API Tensor randn(const Dims& sizes, DType dtype = DType::kFloat32, Device 
 /// Uniform integers in [low, high). ValueError if there is none or the dtype can't hold them.
 TUTTI_API Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype = DType::kInt64,
                          Device device = {}, Generator* generator = nullptr);
+/// Uniform integers in [low, high) of the other's sizes, dtype and device. ValueError as for randint.
+TUTTI_API Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high,
+                              Generator* generator = nullptr);
 /// The integers 0 to count - 1 in random order, int64; all orders are equally likely. Shuffled on the host
 /// (Fisher-Yates).
 TUTTI_API Tensor randperm(std::int64_t count, Device device = {}, Generator* generator = nullptr);
@@ -99,7 +102,7 @@ Tensor tensor(const std::vector<T>& values) {
 }
 /// Wraps memory that somebody else owns, of at least as many bytes as sizes and strides (in elements; empty:
 /// row-major) reach; `release` runs when the last view dies, on the thread that drops it, and must not throw.
-/// ValueError for a null pointer unless the tensor is empty.
+/// ValueError for a null pointer unless the tensor is empty. As with std::shared_ptr, `release` has run when this throws.
 TUTTI_API Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides = {},
                            Device device = {}, std::function<void()> release = {});
 

@@ -227,8 +227,8 @@ class TUTTI_API Tensor {
   Tensor clone() const;
   /// Converted (floating to integer truncates); this tensor if it has that dtype.
   Tensor to(DType dtype) const;
-  /// On another device; this tensor if it is there. With non_blocking the host does not wait where source or
-  /// destination is pinned memory.
+  /// On another device; this tensor if it is there. Copies from the CPU to a device are queued on the device's
+  /// current stream, copies to the CPU are waited for; non_blocking is accepted for later and changes neither.
   Tensor to(Device device, bool non_blocking = false) const;
   Tensor to(const char* device) const { return to(Device(device)); }  ///< to("cuda:0").
   Tensor cpu() const { return to(Device()); }                         ///< to("cpu").
