@@ -238,6 +238,7 @@ void LoaderEngine::start_pass() {
   LoaderState& state = *state_;
   const WaitScope waiting(state.wait_ns);
   state.abandon_pass();
+  state.start_workers();  // they sleep until there is a pass; one that can't start leaves none behind
   auto pass = std::make_shared<const Pass>(state.sampler->next());
   TUTTI_CHECK(static_cast<std::int64_t>(pass->indices.size()) == state.sampler->size(), ValueError,
               "DataLoader of ", state.dataset, ": the sampler gave ", pass->indices.size(),
@@ -248,7 +249,6 @@ void LoaderEngine::start_pass() {
     const std::lock_guard lock(state.mutex);
     state.pass = std::move(pass);
   }
-  state.start_workers();
   state.work_there.notify_all();
 }
 

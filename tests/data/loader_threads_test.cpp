@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loader's threads: errors, time limits, ends.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "support/errors.hpp"
@@ -32,6 +34,40 @@ struct Broken : Dataset<Broken> {
     row.input<std::int64_t>() = static_cast<std::int64_t>(index);
   }
 };
+
+// While it lives no thread can start: each would want a stack larger than the address space.
+class NoNewThreads {
+ public:
+  NoNewThreads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t attributes;
+    pthread_getattr_default_np(&attributes);
+    pthread_attr_setstacksize(&attributes, std::size_t{1} << 48);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  ~NoNewThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoNewThreads(const NoNewThreads&) = delete;
+  NoNewThreads& operator=(const NoNewThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST(LoaderThreads, AWorkerThatCannotStartLeavesNoPassBehind) {
+  DataLoader loader{Broken({}), {.batch_size = 4, .num_workers = 2}};
+  {
+    const NoNewThreads guard;
+    EXPECT_THROW(loader.begin(), std::system_error);
+  }
+  std::size_t batches = 0;
+  for (const auto& batch : loader) batches += batch.size() == 4 ? 1 : 0;
+  EXPECT_EQ(batches, 10U);
+  EXPECT_EQ(loader.epoch(), 0U) << "the failed start is no epoch";
+}
 
 TEST(LoaderThreads, AnExceptionComesAtItsPlaceWithSampleAndDataset) {
   for (const int workers : {0, 1, 3}) {

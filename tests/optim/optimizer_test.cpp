@@ -57,6 +57,26 @@ TEST(Optimizer, AParameterWithoutAGradientIsUntouchedAndItsStepsDontCount) {
   EXPECT_EQ(optimizer.state_dict().integer("state.1.step"), 1);
 }
 
+// 0 * infinity would be NaN; PyTorch leaves the product out.
+TEST(Optimizer, AnInfiniteParameterStaysInfiniteWithoutWeightDecay) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16}) {
+    const auto stepped = [&](auto make) {
+      Tensor weight = tensor({infinity, 1.0}).to(dtype);
+      weight.set_grad(tensor({0.5, 0.5}).to(dtype));
+      make(weight).step();
+      return weight.to_vector<double>();
+    };
+    const auto sgd = stepped([](const Tensor& w) { return Sgd({w}, {.lr = 0.25}); });
+    EXPECT_EQ(sgd, (std::vector<double>{infinity, 0.875})) << name(dtype);
+    const auto momentum = stepped([](const Tensor& w) { return Sgd({w}, {.lr = 0.25, .momentum = 0.9}); });
+    EXPECT_EQ(momentum, (std::vector<double>{infinity, 0.875})) << name(dtype);
+    const auto adam = stepped([](const Tensor& w) { return Adam({w}, {.lr = 0.25}); });
+    EXPECT_EQ(adam[0], infinity) << name(dtype);
+    EXPECT_NEAR(adam[1], 0.75, 1e-3) << name(dtype);
+  }
+}
+
 TEST(Optimizer, DampeningStartsInAParametersSecondStep) {
   Tensor early = zeros({1}, DType::kFloat64);
   Tensor late = zeros({1}, DType::kFloat64);

@@ -21,10 +21,11 @@ void sgd_loop(const OptimizerArrays& arrays, std::int64_t count, const SgdConsta
   const T gradient_factor = static_cast<T>(constants.gradient_factor);
   const T weight_decay = static_cast<T>(constants.weight_decay);
   const T sign = static_cast<T>(constants.sign);
+  const bool decays = weight_decay != T{0};  // 0 * p would make an infinite parameter NaN
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const T p = param[i];
-    T g = sign * grad[i] + weight_decay * p;
+    T g = sign * grad[i] + (decays ? weight_decay * p : T{0});
     if constexpr (kMomentum) {
       const T b = kFirst ? g : momentum * buffer[i] + gradient_factor * g;
       buffer[i] = b;
@@ -64,10 +65,11 @@ void adam_loop(const OptimizerArrays& arrays, std::int64_t count, const AdamCons
   const T inverse_sqrt_bias = static_cast<T>(constants.inverse_sqrt_bias);
   const T weight_decay = static_cast<T>(constants.weight_decay);
   const T keep = static_cast<T>(constants.keep);
+  const bool decays = weight_decay != T{0};
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const T p = param[i];
-    const T g = sign * grad[i] + weight_decay * p;
+    const T g = sign * grad[i] + (decays ? weight_decay * p : T{0});
     const T m = beta1 * average[i] + rest1 * g;
     const T v = beta2 * average_square[i] + rest2 * (g * g);
     average[i] = m;
