@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <ranges>
+
+#include "support/errors.hpp"
 #include "tutti/nn/layers.hpp"
 #include "tutti/tensor/factories.hpp"
 
@@ -75,7 +80,19 @@ TEST(Containers, MovedToTowerWorks) {
 
 TEST(Containers, IndexOutsideTheListIsAnError) {
   Tower tower;
-  EXPECT_THROW(tower.blocks[3], IndexError);
+  tutti::testing::expect_error<IndexError>([&] { tower.blocks[3]; }, "ModuleList: index 3 in a list of 3");
+}
+
+TEST(Containers, AlgorithmsWalkOverAList) {
+  static_assert(std::forward_iterator<nn::ModuleList<Block>::Iterator>);
+  Tower tower;
+  EXPECT_EQ(std::ranges::distance(tower.blocks), 3);
+  const auto found =
+      std::ranges::find_if(tower.blocks, [&](const Block& block) { return &block == &tower.blocks[1]; });
+  ASSERT_TRUE(found != tower.blocks.end());
+  EXPECT_EQ(&*found, &tower.blocks[1]);
+  EXPECT_EQ(found->fc.options.in_features, 4);
+  EXPECT_EQ(std::distance(tower.blocks.begin(), found), 1);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -19,8 +21,9 @@ namespace tutti::nn {
 template <class Element>
 class ModuleList : public Module<ModuleList<Element>> {
  public:
+  /// An empty list on its own.
   ModuleList() = default;
-  /// `count` elements, each Element(args...).
+  /// As a member of `parent`, with `count` elements, each Element(args...).
   template <class... Args>
   ModuleList(ModuleBase& parent, std::string_view name, int count, const Args&... args)
       : Module<ModuleList>(parent, name) {
@@ -32,32 +35,59 @@ class ModuleList : public Module<ModuleList<Element>> {
     for (const auto& element : other.elements_) elements_.push_back(std::make_unique<Element>(*element));
   }
 
+  /// Makes Element(args...) at the end, named by its place. References to elements stay valid.
   template <class... Args>
   Element& emplace_back(Args&&... args) {
     elements_.push_back(std::make_unique<Element>(std::forward<Args>(args)...));
     return *elements_.back();
   }
+  /// Number of elements.
   std::size_t size() const noexcept { return elements_.size(); }
+  /// Element i. IndexError beyond the last one.
   Element& operator[](std::size_t i) {
     TUTTI_CHECK(i < elements_.size(), IndexError, "ModuleList: index ", i, " in a list of ",
                 elements_.size());
     return *elements_[i];
   }
+
+  /// Walks over the elements in order: a std::forward_iterator. emplace_back makes it invalid.
   class Iterator {
    public:
-    explicit Iterator(const std::unique_ptr<Element>* position) : position_(position) {}
-    Element& operator*() const { return **position_; }
-    Iterator& operator++() {
+    using iterator_category = std::forward_iterator_tag;  ///< For algorithms of before C++20.
+    using value_type = Element;                           ///< What it points at.
+    using difference_type = std::ptrdiff_t;               ///< Distance of two.
+    using pointer = Element*;                             ///< What operator-> gives.
+    using reference = Element&;                           ///< What operator* gives.
+
+    /// Points at nothing; comparable with others of its kind.
+    Iterator() noexcept = default;
+    /// At the element that *position holds.
+    explicit Iterator(const std::unique_ptr<Element>* position) noexcept : position_(position) {}
+    /// The element.
+    reference operator*() const noexcept { return **position_; }
+    /// Its members.
+    pointer operator->() const noexcept { return position_->get(); }
+    /// To the next element.
+    Iterator& operator++() noexcept {
       ++position_;
       return *this;
     }
-    bool operator!=(const Iterator& other) const { return position_ != other.position_; }
+    /// To the next element; gives where it was.
+    Iterator operator++(int) noexcept {
+      Iterator before = *this;
+      ++position_;
+      return before;
+    }
+    /// True if both are at one place of one list.
+    friend bool operator==(const Iterator& a, const Iterator& b) noexcept = default;
 
    private:
-    const std::unique_ptr<Element>* position_;
+    const std::unique_ptr<Element>* position_ = nullptr;
   };
-  Iterator begin() { return Iterator(elements_.data()); }
-  Iterator end() { return Iterator(elements_.data() + elements_.size()); }
+  /// At the first element, for `for (Block& block : blocks)`.
+  Iterator begin() noexcept { return Iterator(elements_.data()); }
+  /// Behind the last element.
+  Iterator end() noexcept { return Iterator(elements_.data() + elements_.size()); }
   std::string type_name() const override { return "ModuleList"; }
 
  protected:
@@ -70,6 +100,7 @@ class ModuleList : public Module<ModuleList<Element>> {
   std::vector<std::unique_ptr<Element>> elements_;
 };
 
+/// A type derived from Module, or a reference to one.
 template <class T>
 concept IsModule = std::derived_from<std::remove_cvref_t<T>, ModuleBase>;
 
@@ -77,13 +108,16 @@ concept IsModule = std::derived_from<std::remove_cvref_t<T>, ModuleBase>;
 /// `nn::Sequential net{nn::Linear{{.in_features = 784, .out_features = 10}}, nn::ReLU{}};`
 class TUTTI_API Sequential : public Module<Sequential> {
  public:
+  /// No layers: the identity.
   Sequential() = default;
+  /// On its own, of these layers; each must take a Tensor and return one.
   template <IsModule... Layers>
   requires(sizeof...(Layers) > 0 &&
            !(sizeof...(Layers) == 1 && (std::same_as<std::remove_cvref_t<Layers>, Sequential> &&
                                         ...))) explicit Sequential(Layers&&... layers) {
     (push_back(std::forward<Layers>(layers)), ...);
   }
+  /// As a member of `parent`.
   template <IsModule... Layers>
   Sequential(ModuleBase& parent, std::string_view name, Layers&&... layers) : Module(parent, name) {
     (push_back(std::forward<Layers>(layers)), ...);
@@ -92,11 +126,14 @@ class TUTTI_API Sequential : public Module<Sequential> {
   Sequential& operator=(Sequential&&) noexcept = default;
   Sequential(const Sequential& other);
 
+  /// Moves or copies (ModuleError outside of clone()) a layer to the end, named by its place.
   template <IsModule Layer>
   void push_back(Layer&& layer) {
     layers_.push_back(std::make_unique<Held<std::remove_cvref_t<Layer>>>(std::forward<Layer>(layer)));
   }
+  /// Number of layers.
   std::size_t size() const noexcept { return layers_.size(); }
+  /// What the last layer returns; x itself without layers.
   Tensor forward(const Tensor& x);
 
  protected:

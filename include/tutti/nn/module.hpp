@@ -52,6 +52,7 @@ class TUTTI_API Parameter : public Tensor {
 /// A tensor of a module that is not trained: running statistics, counters. Listed in state_dict if persistent.
 class TUTTI_API Buffer : public Tensor {
  public:
+  /// Registers `value` with `owner`. ModuleError if the name is taken or this is no member of `owner`.
   Buffer(ModuleBase& owner, std::string_view name, Tensor value, bool persistent = true);
   Buffer(const Buffer&) = default;
   Buffer(Buffer&&) = default;
@@ -77,6 +78,7 @@ struct LoadReport {
   std::vector<std::string> unexpected;  ///< In the dict, not in the module.
   std::vector<std::string>
       misshapen;  ///< In both with other sizes: "fc.weight: module [10, 5], state_dict [10, 4]".
+  /// True if everything was found and fits.
   bool ok() const noexcept { return missing.empty() && unexpected.empty() && misshapen.empty(); }
 };
 
@@ -88,6 +90,7 @@ class TUTTI_API ModuleHookHandle {
   ModuleHookHandle(ModuleHookHandle&&) noexcept = default;
   ModuleHookHandle& operator=(ModuleHookHandle&& other) noexcept;
   ~ModuleHookHandle();
+  /// Removes the hook now.
   void remove() noexcept;
   /// Leaves the hook in place for ever.
   void detach() noexcept { remove_ = nullptr; }
@@ -100,16 +103,23 @@ class TUTTI_API ModuleHookHandle {
 /// What all modules have in common. Derive from Module<Derived>, not from this.
 class TUTTI_API ModuleBase {
  public:
+  /// Called before forward.
   using ForwardPreHook = std::function<void(ModuleBase& module)>;
+  /// Called after forward with the Tensors of its result.
   using ForwardHook = std::function<void(ModuleBase& module, std::span<const Tensor> outputs)>;
 
   virtual ~ModuleBase();
 
-  // Depth first, in the order of declaration; a tensor that stands in several places is listed once, by its first name.
+  /// Parameters of this module and all below, depth first, in the order of declaration; a tensor that stands in several places
+  /// is listed once, by its first name.
   std::vector<Tensor> parameters() const;
+  /// The same with their names.
   std::vector<NamedTensor> named_parameters() const;
+  /// Buffers, listed as the parameters are.
   std::vector<Tensor> buffers() const;
+  /// The same with their names.
   std::vector<NamedTensor> named_buffers() const;
+  /// Modules, listed as the parameters are.
   std::vector<NamedModule> named_modules();   ///< This one first.
   std::vector<NamedModule> named_children();  ///< Direct ones.
 
@@ -121,13 +131,15 @@ class TUTTI_API ModuleBase {
 
   /// Training or evaluation mode of this module and all below.
   void train(bool on = true);
-  void eval() { train(false); }
+  void eval() { train(false); }  ///< train(false).
+  /// The mode that train() and eval() set; a new module is in training.
   bool is_training() const noexcept { return training_; }
 
   /// Moves parameters and buffers; handles that others hold (an optimizer's) stay valid, gradients move along.
   void to(Device device);
   /// Converts floating parameters and buffers.
   void to(DType dtype);
+  /// Sets for all floating parameters whether they collect a gradient.
   void requires_grad_(bool on = true);
   /// Forgets all gradients.
   void zero_grad();
@@ -234,6 +246,7 @@ class Module : public ModuleBase {
   /// A member of `parent`: ModuleError if it isn't one, or if the name is taken.
   Module(ModuleBase& parent, std::string_view name) : ModuleBase(parent, name, sizeof(Derived)) {}
 
+  /// Calls forward(args...), between the hooks if there are any, and returns what it returns.
   template <class... Args>
   decltype(auto) operator()(Args&&... args) {
     auto& self = static_cast<Derived&>(*this);
@@ -254,6 +267,7 @@ class Module : public ModuleBase {
     return copy;
   }
 
+  /// "Net" of my::Net.
   std::string type_name() const override { return detail::type_name_of<Derived>(); }
 };
 

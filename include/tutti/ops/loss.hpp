@@ -11,13 +11,19 @@
 namespace tutti {
 
 /// exp(x) / sum exp(x) along dim, computed without overflow. x floating (DTypeError otherwise), any shape; the result has
-/// its shape and dtype. A slice of minus infinities alone gives NaN, as in PyTorch.
+/// its shape and dtype. A slice of minus infinities alone gives NaN, as in PyTorch. dx = y (g - sum g y). IndexError if there
+/// is no such dim.
 TUTTI_API Tensor softmax(const Tensor& x, int dim);
-/// x - log sum exp(x) along dim: the logarithm of softmax, without rounding it first.
+/// x - log sum exp(x) along dim: the logarithm of softmax, without rounding it first. x floating (DTypeError otherwise), any
+/// shape; the result has its shape and dtype. dx = g - exp(y) sum g. IndexError if there is no such dim.
 TUTTI_API Tensor log_softmax(const Tensor& x, int dim);
 
 /// How a loss's rows become its result.
-enum class Reduction : std::uint8_t { kNone, kMean, kSum };
+enum class Reduction : std::uint8_t {
+  kNone,  ///< One loss a row.
+  kMean,  ///< Their (weighted) mean, a 0-dim tensor; NaN of no rows.
+  kSum,   ///< Their sum, a 0-dim tensor.
+};
 
 /// Options of cross_entropy.
 struct CrossEntropyOptions {
@@ -27,7 +33,9 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;              ///< [Szegedy et al. 2016]
 };
 /// -log softmax(logits)[target] of logits [N, C] or [N, C, ...] and int64 targets [N] or [N, ...]; one fused kernel each way.
-/// IndexError names row and value of a target outside [0, C).
+/// Logits floating, of any strides; the loss of f16 and bf16 is computed in float32 and rounded once. d logits = w (softmax - q) g,
+/// where q is the (smoothed) target. IndexError names row and value of a target outside [0, C) other than ignore_index;
+/// ShapeError, DTypeError and DeviceError for operands that do not fit each other.
 TUTTI_API Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                                const CrossEntropyOptions& options = {});
 
