@@ -141,6 +141,7 @@ void expect_exit() noexcept {
   Ending& state = ending();
   state.phase.store(Phase::kUnwound);
   if (state.host != nullptr) state.host->announce_failure();
+  std::this_thread::sleep_for(kOutputDelay);  // main's catch may print a message, which is to stand last
   try {
     std::thread([] {
       std::this_thread::sleep_for(kExitDeadline);

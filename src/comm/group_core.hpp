@@ -27,9 +27,9 @@ struct GroupCore {
   std::unique_ptr<Bootstrap> bootstrap;
   std::unique_ptr<Transport> transport;
   std::atomic<std::uint64_t> transfers{0};  // sends and receives issued so far
-  // Changed by the executor alone.
-  std::uint64_t sequence = 0;  // collectives run so far
-  int splits = 0;
+  // Changed by the executor alone, if there is one.
+  std::atomic<std::uint64_t> sequence{0};  // collectives run so far
+  std::atomic<int> splits{0};
 
   // Throws CommError if an operation has failed halfway, or the Environment has ended.
   void check_usable();

@@ -27,13 +27,13 @@ WAYS = {
 }
 # What one of the ranks says, whichever is first.
 ANY_OF = {
-    "leave": "issue different operations: rank 0 all_reduce #6 (sum) of 1000 x float32, rank 1 end of the Environment #6",
+    "leave": "issue different operations: rank 0 all_reduce #7 (sum) of 1000 x float32, rank 1 end of the Environment #7",
 }
 # Each rank says it; the one that gives up first has left the job when the other does.
 UNMATCHED = "[tutti warning rank {0}] recv #1 from rank {1} of 1000 x float32 "
 GIVEN_UP = "with tag 7 in group 'world' has found no counterpart before the Environment has ended\n"
 # Without a launcher that notices it first.
-DIED = re.compile(r"rank 0: all_reduce #6 \(sum\) of 1000 x float32 in group 'world': rank 1 \(process \d+\) has died\n")
+DIED = re.compile(r"rank 0: all_reduce #7 \(sum\) of 1000 x float32 in group 'world': rank 1 \(process \d+\) has died\n")
 LONGEST_S = 40
 
 

@@ -44,6 +44,7 @@ void train(int argc, char** argv) {
     std::printf("rank %d step %d\n", environment.rank(), step);
   }
   std::fflush(stdout);
+  tutti::comm::world()->barrier();  // all ranks' output is on its way
   if (way == "well") return;
   if (way == "unmatched") {  // each waits for what the other never sends, and nobody looks at the result
     tutti::comm::world()->recv(tensor, (environment.rank() + 1) % environment.size(), /*tag=*/7);

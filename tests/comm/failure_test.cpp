@@ -109,27 +109,20 @@ TEST(Split, NamesTheRankThatIsMissing) {
   comm::world()->barrier();
 }
 
-// What is late must not be written over memory that has another owner by now.
+// What comes late must not be written into memory that has been freed; AddressSanitizer sees it.
 TEST(Timeout, LateRankWritesIntoNoFreedMemory) {
-  constexpr std::int64_t kCount = 50'000;
-  const auto group = comm::world()->split(0, 0, {.name = "late", .timeout_s = 0.3});
+  auto group = comm::world()->split(0, 0, {.name = "late", .timeout_s = 0.3});
   if (own_rank() == 1) {
-    std::this_thread::sleep_for(1s);
+    std::this_thread::sleep_for(600ms);
     try {
-      group->all_reduce(full({kCount}, 77)).wait();
+      group->all_reduce(full({100}, 77)).wait();
     } catch (const Error&) {  // or not: what the others gave before they gave up may be enough
     }
   } else {
-    expect_error<TimeoutError>([&] { group->all_reduce(zeros({kCount})).wait(); }, "for rank 1 ");
-    std::vector<Tensor> others;
-    for (int i = 0; i < 20; ++i) others.push_back(filled<float>(i, kCount));
-    std::this_thread::sleep_for(1500ms);
-    for (int i = 0; i < 20; ++i) {
-      for (std::int64_t k = 0; k < kCount; ++k)
-        ASSERT_EQ(others[static_cast<std::size_t>(i)].data<float>()[k], element<float>(i, k));
-    }
+    expect_error<TimeoutError>([&] { group->all_reduce(zeros({100})).wait(); }, "for rank 1 ");
+    group = nullptr;
   }
-  comm::world()->barrier();
+  comm::world()->exchange("");  // what has come is taken
 }
 
 TEST(Group, IsLetGoWhileOthersAreBusy) {

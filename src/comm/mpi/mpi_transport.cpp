@@ -4,6 +4,7 @@
 #include "comm/mpi/mpi_transport.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "comm/keep.hpp"
 #include "comm/slices.hpp"
@@ -13,9 +14,10 @@ namespace tutti::comm {
 
 namespace {
 
-// Communicators are a transport's own, so collectives and messages are told apart by tags alone. Message tags begin here.
+// Communicators are a transport's own, so collectives and messages are told apart by tags alone. Message tags begin at the last.
 constexpr int kCollectiveTag = 0;
-constexpr int kFirstMessageTag = 1;
+constexpr int kPresenceTag = 1;
+constexpr int kFirstMessageTag = 2;
 // What is reduced at once; scratch memory of the same size is needed.
 constexpr std::size_t kReduceBytes = std::size_t{4} << 20U;
 
@@ -29,12 +31,16 @@ std::byte* at(void* data, std::int64_t element, std::size_t element_bytes) {
 }  // namespace
 
 MpiTransport::MpiTransport(MPI_Comm communicator, std::shared_ptr<Waiter> waiter)
-    : communicator_(communicator), waiter_(std::move(waiter)), requests_(communicator) {
+    : communicator_(communicator),
+      waiter_(std::move(waiter)),
+      requests_(communicator),
+      presence_(communicator) {
   check_mpi(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size");
   ins_.resize(static_cast<std::size_t>(size_));
-  buffers_->contracts.resize(static_cast<std::size_t>(size_));
+  here_.resize(static_cast<std::size_t>(size_));
+  buffers_->steps.resize(static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(size_))));
 }
 
 MpiTransport::~MpiTransport() {
@@ -53,9 +59,13 @@ void MpiTransport::start_receive(void* data, std::size_t bytes, int from) {
 }
 
 void MpiTransport::finish(const Contract& contract) {
+  finish(contract, [this] { return requests_.missing(); });
+}
+
+template <class Missing>
+void MpiTransport::finish(const Contract& contract, const Missing& missing) {
   try {
-    waiter_->poll_until([this] { return requests_.test(); }, contract,
-                        [this] { return requests_.missing(); });
+    waiter_->poll_until([this] { return requests_.test(); }, contract, missing);
   } catch (...) {
     let_go();
     throw;
@@ -64,14 +74,38 @@ void MpiTransport::finish(const Contract& contract) {
 
 // The group keeps the operation's tensors.
 void MpiTransport::let_go() noexcept {
-  if (!requests_.under_way()) return;
+  if (!requests_.under_way() && !presence_.under_way()) return;
   keep_forever(buffers_);
   requests_.let_go();
+  presence_.let_go();
 }
 
+// ---- agreement ----------------------------------------------------------------------------------------------------------
+// In step k a rank hears from the one 2^k below it, which has heard from 2^k - 1 others by then: after log2(size) steps each has
+// heard from all whether theirs is the same contract. Only if not do all send theirs to all, for the message.
+//
+// Who waits long may not know for whom: its neighbour waits as well. So who has waited for a while tells all that it is here.
+
 void MpiTransport::agree(const Contract& contract) {
+  ++agreements_;
+  note_presence();
+  bool same = true;
+  std::size_t step = 0;
+  for (int distance = 1; distance < size_; distance *= 2) {
+    Buffers::Step& words = buffers_->steps[step++];
+    words.out = {contract, same};
+    start_receive(&words.in, sizeof words.in, (rank_ - distance + size_) % size_);
+    start_send(&words.out, sizeof words.out, (rank_ + distance) % size_);
+    finish(contract, [this] { return absent_ranks(); });
+    same = same && words.in.same && words.in.contract.agrees_with(contract);
+  }
+  if (!same) [[unlikely]]
+    throw_disagreement(contract);
+}
+
+void MpiTransport::throw_disagreement(const Contract& contract) {
   std::vector<Contract>& all = buffers_->contracts;
-  all[static_cast<std::size_t>(rank_)] = contract;
+  all.assign(static_cast<std::size_t>(size_), contract);
   for (int step = 1; step < size_; ++step) {
     const int peer = (rank_ + step) % size_;
     start_receive(&all[static_cast<std::size_t>(peer)], sizeof(Contract), peer);
@@ -79,6 +113,37 @@ void MpiTransport::agree(const Contract& contract) {
   }
   finish(contract);
   check_agreement(waiter_->group(), all);
+}
+
+// The ranks that have not said that they are here. Called now and then while this one waits.
+std::vector<int> MpiTransport::absent_ranks() {
+  std::uint64_t& own = here_[static_cast<std::size_t>(rank_)];
+  if (own < agreements_ && presence_.test()) {
+    own = buffers_->presence = agreements_;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) presence_.send(&buffers_->presence, sizeof buffers_->presence, peer, kPresenceTag);
+    }
+  }
+  note_presence();
+  std::vector<int> absent;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_ && here_[static_cast<std::size_t>(peer)] < agreements_) absent.push_back(peer);
+  }
+  return absent.empty() ? requests_.missing() : absent;
+}
+
+void MpiTransport::note_presence() {
+  for (;;) {
+    int found = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    check_mpi(MPI_Improbe(MPI_ANY_SOURCE, kPresenceTag, communicator_, &found, &message, &status),
+              "MPI_Improbe");
+    if (found == 0) return;
+    check_mpi(MPI_Mrecv(&here_[static_cast<std::size_t>(status.MPI_SOURCE)], sizeof(std::uint64_t), MPI_BYTE,
+                        &message, MPI_STATUS_IGNORE),
+              "MPI_Mrecv");
+  }
 }
 
 // ---- collectives ----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -40,15 +41,30 @@ class MpiTransport final : public Transport {
 
   // What requests point to, beside tensors.
   struct Buffers {
-    std::vector<Contract> contracts;  // by rank
+    struct Word {
+      Contract contract;
+      bool same;  // as those of all ranks that the sender has heard from
+    };
+    struct Step {
+      Word out;
+      Word in;
+    };
+    std::uint64_t presence = 0;
+    std::vector<Step> steps;          // of an agreement
+    std::vector<Contract> contracts;  // by rank, where they differ
     std::vector<std::byte> scratch;   // what all ranks sent for this rank's slice, one behind the other
   };
 
   void agree(const Contract& contract);
+  void throw_disagreement(const Contract& contract);
+  std::vector<int> absent_ranks();
+  void note_presence();
   void start_send(const void* data, std::size_t bytes, int to);
   void start_receive(void* data, std::size_t bytes, int from);
   // Blocks until all that was started is done.
   void finish(const Contract& contract);
+  template <class Missing>
+  void finish(const Contract& contract, const Missing& missing);
   void let_go() noexcept;
   void grow_scratch(std::size_t bytes);
   void reduce_received(const Contract& contract, void* out, const void* own, std::int64_t count);
@@ -58,8 +74,11 @@ class MpiTransport final : public Transport {
   int rank_ = 0;
   int size_ = 1;
   MpiRequests requests_;  // of the collective under way
+  MpiRequests presence_;  // of what this rank told of itself
   std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   std::vector<const void*> ins_;
+  std::uint64_t agreements_ = 0;     // begun so far: the same number on all ranks
+  std::vector<std::uint64_t> here_;  // by rank: the last agreement that it has said to wait in
   std::shared_ptr<Queues> queues_ = std::make_shared<Queues>();
 };
 
