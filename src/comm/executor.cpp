@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/parallel_for.hpp"
 #include "tutti/core/error.hpp"
@@ -23,6 +24,11 @@ constexpr auto kWaiterSpins = 20us;
 // Bounds what a lost wake-up could cost; none is known.
 constexpr auto kLongestSleep = 100ms;
 constexpr auto kLongestIdle = 10s;
+// How late the thread may begin what nobody waits for, where it shares its core with who submits. Who submits mostly waits
+// soon and then does the work itself; to begin at once would only take the core from it, at the cost of two switches.
+constexpr auto kNap = 2ms;
+// Naps without news before the thread sleeps until it is woken.
+constexpr int kLongestNaps = 25;
 // For sends and receives that are under way when the Environment ends. All ranks have come to their end by then, so what
 // has a counterpart is moving already.
 constexpr auto kLastTransfers = 2s;
@@ -79,16 +85,21 @@ void Executor::submit(std::shared_ptr<detail::WorkState> work) {
     execute(std::move(work));
     return;
   }
+  const bool urgent = work->as_point_to_point() != nullptr || work->needs_communication_thread();
   {
     const std::lock_guard lock(queue_mutex_);
     queue_.push_back(std::move(work));
   }
-  wake_thread();
+  if (urgent || thread_rests_.load(std::memory_order_seq_cst) != Rest::kNap) {
+    wake_thread();
+  } else {
+    wakes_.fetch_add(1, std::memory_order_seq_cst);
+  }
 }
 
 void Executor::wake_thread() noexcept {
   wakes_.fetch_add(1, std::memory_order_seq_cst);
-  if (thread_sleeps_.load(std::memory_order_seq_cst) != 0) futex_wake_all(wakes_);
+  if (thread_rests_.load(std::memory_order_seq_cst) != Rest::kNone) futex_wake_all(wakes_);
   // The thread sleeps at the doorbell while sends and receives are under way.
   if (point_to_point_count_.load(std::memory_order_seq_cst) != 0) doorbell_.ring();
 }
@@ -185,8 +196,10 @@ void Executor::thread_main() noexcept {
   mark_thread_serial();
   trace::set_thread_name("communication");
   pthread_setname_np(pthread_self(), "tutti-comm");
-  for (;;) {
-    const std::uint32_t seen = wakes_.load(std::memory_order_seq_cst);
+  std::uint32_t seen = 0;
+  for (int naps = 0;;) {
+    const std::uint32_t before = std::exchange(seen, wakes_.load(std::memory_order_seq_cst));
+    naps = seen == before ? naps + 1 : 0;
     {
       const std::lock_guard lock(run_mutex_);
       run_entries(nullptr);
@@ -196,9 +209,10 @@ void Executor::thread_main() noexcept {
       continue;
     }
     if (stopping_.load(std::memory_order_acquire) && !has_entries()) return;
-    thread_sleeps_.store(1, std::memory_order_seq_cst);
-    futex_wait(wakes_, seen, kLongestIdle);
-    thread_sleeps_.store(0, std::memory_order_relaxed);
+    const bool nap = !thread_has_own_core_ && naps < kLongestNaps;
+    thread_rests_.store(nap ? Rest::kNap : Rest::kSleep, std::memory_order_seq_cst);
+    futex_wait(wakes_, seen, nap ? std::chrono::nanoseconds(kNap) : kLongestIdle);
+    thread_rests_.store(Rest::kNone, std::memory_order_relaxed);
   }
 }
 

@@ -2,11 +2,13 @@
 // The one ordered queue of a process, and the communication thread that works it off.
 //
 // Whoever holds run_mutex_ runs entries, in order. That is the communication thread while others compute; and a thread that
-// waits for an entry which nobody has begun, since handing it over would cost two context switches. So MPI is called by one
+// waits for an entry which nobody has begun, since handing it over would cost two context switches. For the same reason the
+// communication thread, where it shares its only core with that thread, lets it go first: it begins within 2 ms. So MPI is called by one
 // thread at a time, but not always the same (MPI_THREAD_SERIALIZED).
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -46,6 +48,9 @@ class Executor {
   void stop() noexcept;
 
  private:
+  // From a nap the thread looks up by itself, soon; from sleep it must be woken.
+  enum class Rest : std::uint8_t { kNone, kNap, kSleep };
+
   void thread_main() noexcept;
   void move_messages() noexcept;
   void give_up_point_to_point() noexcept;
@@ -64,7 +69,7 @@ class Executor {
   std::atomic<std::size_t> point_to_point_count_{0};
   std::atomic<int> waiting_{0};
   std::atomic<std::uint32_t> wakes_{0};  // the word on which the idle thread sleeps
-  std::atomic<std::uint32_t> thread_sleeps_{0};
+  std::atomic<Rest> thread_rests_{Rest::kNone};
   std::atomic<bool> stopping_{false};
   bool thread_has_own_core_ = false;  // a waiter may spin without taking the communication thread's time
   std::thread thread_;

@@ -194,6 +194,19 @@ TEST(Queue, ManyOperationsInFlightEndInOrder) {
   }
 }
 
+// The communication thread does it, also where it shares its core with this one and has just been at rest.
+TEST(Queue, OperationsThatNobodyWaitsForEndSoon) {
+  Tensor waited_for = ones({10});
+  comm::world()->all_reduce(waited_for).wait();
+  Tensor tensor = ones({10});
+  const Work work = comm::world()->all_reduce(tensor);
+  const auto start = std::chrono::steady_clock::now();
+  while (!work.is_completed() && std::chrono::steady_clock::now() - start < std::chrono::seconds(5))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(work.is_completed());
+  EXPECT_EQ(tensor.data<float>()[9], static_cast<float>(ranks()));
+}
+
 TEST(Queue, ThenRunsAfterItsWorkAndMayCommunicate) {
   Tensor first = full({1000}, 1.0);
   Tensor second = full({10}, 1.0);
