@@ -54,6 +54,9 @@ class ShmTransport final : public Transport {
   void give_up() noexcept override;
 
  private:
+  // Of one half of a rank's stage. All ranks' halves fit the second-level cache of a few cores.
+  static constexpr std::size_t kStageBytes = 256 * 1024;
+
   struct Slot;
   enum class Sharing { kNone, kSome, kAll };
 
