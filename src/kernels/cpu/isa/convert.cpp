@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/isa/convert.hpp"
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include <type_traits>
 
 #include "kernels/cpu/isa/half_lanes.hpp"
@@ -117,6 +121,38 @@ void transpose_tile(char* out, std::int64_t out_stride, const char* in, std::int
     for (int c = 0; c < kTile; ++c) target[c] = line[c];
   }
 }
+
+#if defined(__AVX512F__)
+// For pairs of lines kHalf apart, swaps the upper half of the first with the lower half of the second, in every block of
+// 2 * kHalf lanes.
+template <int kHalf>
+[[gnu::always_inline]] inline void swap_halves(__m512i (&lines)[16]) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __mmask16 upper = _mm512_test_epi32_mask(lane, _mm512_set1_epi32(kHalf));
+  const __m512i of_second = _mm512_add_epi32(lane, _mm512_set1_epi32(16));
+  const __m512i half = _mm512_set1_epi32(kHalf);
+  const __m512i for_first = _mm512_mask_sub_epi32(lane, upper, of_second, half);
+  const __m512i for_second = _mm512_mask_mov_epi32(_mm512_add_epi32(lane, half), upper, of_second);
+  for (int i = 0; i < 16; ++i) {
+    if ((i & kHalf) != 0) continue;
+    const __m512i first = lines[i];
+    lines[i] = _mm512_permutex2var_epi32(first, for_first, lines[i + kHalf]);
+    lines[i + kHalf] = _mm512_permutex2var_epi32(first, for_second, lines[i + kHalf]);
+  }
+}
+
+template <>
+void transpose_tile<std::uint32_t>(char* out, std::int64_t out_stride, const char* in,
+                                   std::int64_t in_stride) {
+  __m512i lines[16];
+  for (int c = 0; c < 16; ++c) lines[c] = _mm512_loadu_si512(in + c * in_stride);
+  swap_halves<8>(lines);
+  swap_halves<4>(lines);
+  swap_halves<2>(lines);
+  swap_halves<1>(lines);
+  for (int r = 0; r < 16; ++r) _mm512_storeu_si512(out + r * out_stride, lines[r]);
+}
+#endif
 
 template <class T>
 void transpose(void* out, std::int64_t out_stride, const void* in, std::int64_t in_stride, std::int64_t rows,
