@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tutti/data/dataset.hpp"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "tensor/raw.hpp"
 
 namespace tutti::data {
 
 namespace detail {
-
-std::string short_type_name(const std::type_info& type) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
-  const std::string full = status == 0 ? text.get() : type.name();
-  // Namespaces of template arguments stay.
-  const std::size_t separator = full.substr(0, full.find('<')).rfind("::");
-  return separator == std::string::npos ? full : full.substr(separator + 2);
-}
 
 void throw_index(const std::string& dataset, std::size_t index, std::size_t size) {
   throw IndexError(concat(dataset, ": there is no sample ", index, " of ", size));

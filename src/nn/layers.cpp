@@ -96,7 +96,7 @@ namespace {
 
 template <class Derived>
 const BatchNormOptions& checked_norm(const BatchNormOptions& given) {
-  const std::string type = detail::type_name_of<Derived>();
+  const std::string type(tutti::detail::type_name<Derived>());
   require_positive(type.c_str(), "num_features", given.num_features);
   TUTTI_CHECK(given.eps >= 0 && std::isfinite(given.eps), ValueError, type,
               ": eps must not be negative, given ", given.eps);

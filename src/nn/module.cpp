@@ -382,15 +382,4 @@ std::string ModuleBase::summary() {
   return text + concat("total: ", total, " parameters\n");
 }
 
-namespace detail {
-std::string short_type_name(std::string_view pretty) {
-  // "... [with T = a::b::Name; ...]" (GCC) or "... [T = a::b::Name]" (clang)
-  const std::size_t start = pretty.find("T = ");
-  std::string_view text = pretty.substr(start + 4);
-  text = text.substr(0, text.find_first_of(";]"));
-  const std::size_t colons = text.substr(0, text.find('<')).rfind("::");
-  return std::string(colons == std::string_view::npos ? text : text.substr(colons + 2));
-}
-}  // namespace detail
-
 }  // namespace tutti::nn

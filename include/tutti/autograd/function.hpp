@@ -35,6 +35,7 @@
 
 #include "tutti/autograd/node.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/core/type_name.hpp"
 #include "tutti/tensor/tensor.hpp"
 
 namespace tutti::autograd {
@@ -49,22 +50,13 @@ enum class CastPolicy : std::uint8_t {
 
 namespace detail {
 
-template <class T>
-constexpr std::string_view type_name() {
-  std::string_view text = __PRETTY_FUNCTION__;  // "... [with T = a::b::Name; ...]" or "... [T = a::b::Name]"
-  text.remove_prefix(text.find("T = ") + 4);
-  text = text.substr(0, text.find_first_of(";]"));
-  const std::size_t colons = text.substr(0, text.find('<')).rfind("::");
-  return colons == std::string_view::npos ? text : text.substr(colons + 2);
-}
-
 /// Derived::kName if there is one, else the type's name without namespaces.
 template <class Derived>
 constexpr std::string_view operation_name() {
   if constexpr (requires { std::string_view(Derived::kName); }) {
     return Derived::kName;
   } else {
-    return type_name<Derived>();
+    return tutti::detail::type_name<Derived>();
   }
 }
 

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -159,7 +158,8 @@ class DataLoader {
       : source_(std::make_unique<detail::DatasetSource<D>>(std::move(dataset), options)),
         engine_(std::make_unique<detail::LoaderEngine>(*source_,
                                                        static_cast<std::size_t>(source_->dataset().size()),
-                                                       detail::short_type_name(typeid(D)), options)) {}
+                                                       std::string(tutti::detail::type_name<D>()), options)) {
+  }
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
     engine_ = nullptr;  // ends the workers, which use the source

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <typeinfo>
 #include <utility>
 
 #include "tutti/core/error.hpp"
 #include "tutti/core/export.hpp"
+#include "tutti/core/type_name.hpp"
 #include "tutti/data/batch.hpp"
 #include "tutti/data/row.hpp"
 #include "tutti/tensor/tensor.hpp"
@@ -45,8 +45,6 @@ concept AnyDataset = requires(const D& dataset) {
 }
 &&(ReadsRows<D> || GetsExamples<D> || MakesBatches<D>);
 
-/// "FashionMnist": without namespaces.
-TUTTI_API std::string short_type_name(const std::type_info& type);
 [[noreturn]] TUTTI_API void throw_index(const std::string& dataset, std::size_t index, std::size_t size);
 
 /// Throws the current exception as a DataError that names dataset and samples, nested in it the original.
@@ -109,7 +107,7 @@ class Dataset {
     static_assert(detail::ReadsRows<Derived> || detail::GetsExamples<Derived>,
                   "a dataset that makes whole batches has no single samples");
     const auto& self = static_cast<const Derived&>(*this);
-    const std::string name = detail::short_type_name(typeid(Derived));
+    const std::string name = std::string(tutti::detail::type_name<Derived>());
     const auto size = static_cast<std::size_t>(self.size());
     if (index >= size) detail::throw_index(name, index, size);
     const auto number = static_cast<std::int64_t>(index);

@@ -29,6 +29,7 @@
 
 #include "tutti/core/export.hpp"
 #include "tutti/core/phase.hpp"
+#include "tutti/core/type_name.hpp"
 #include "tutti/tensor/state_dict.hpp"
 #include "tutti/tensor/tensor.hpp"
 
@@ -206,13 +207,6 @@ class TUTTI_API ModuleBase {
 };
 
 namespace detail {
-TUTTI_API std::string short_type_name(std::string_view pretty_function);
-
-template <class T>
-std::string type_name_of() {
-  return short_type_name(__PRETTY_FUNCTION__);
-}
-
 /// The Tensors of a forward's result.
 template <class Result>
 std::vector<Tensor> tensors_of(const Result& result) {
@@ -268,7 +262,7 @@ class Module : public ModuleBase {
   }
 
   /// "Net" of my::Net.
-  std::string type_name() const override { return detail::type_name_of<Derived>(); }
+  std::string type_name() const override { return std::string(tutti::detail::type_name<Derived>()); }
 };
 
 }  // namespace tutti::nn
