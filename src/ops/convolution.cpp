@@ -2,6 +2,7 @@
 // Convolution. Forward above backward; the public function last.
 #include "tutti/ops/convolution.hpp"
 
+#include "core/integers.hpp"
 #include "ops/dispatch.hpp"
 #include "ops/matmul_support.hpp"
 #include "tutti/autograd/function.hpp"
@@ -16,10 +17,6 @@ using autograd::Function;
 void fill_pair(std::int32_t (&pair)[2], Size2d size) {
   pair[0] = size.height;
   pair[1] = size.width;
-}
-
-std::int64_t output_size(std::int64_t in, int kernel, int stride, int padding, int dilation) {
-  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
 struct Geometry {
@@ -52,8 +49,8 @@ struct Conv2d : Function<Conv2d> {
     const auto kw = static_cast<int>(weight.size(3));
     Tensor y =
         channels_last({x.size(0), weight.size(0),
-                       output_size(x.size(2), kh, o.stride.height, o.padding.height, o.dilation.height),
-                       output_size(x.size(3), kw, o.stride.width, o.padding.width, o.dilation.width)},
+                       window_count(x.size(2), kh, o.stride.height, o.padding.height, o.dilation.height),
+                       window_count(x.size(3), kw, o.stride.width, o.padding.width, o.dilation.width)},
                       x);
     tutti_conv2d args;
     args.stream = dispatch::stream_of(x.device());

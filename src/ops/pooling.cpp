@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools. Each op: forward above backward; the public functions last.
+#include "core/integers.hpp"
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "tutti/autograd/function.hpp"
@@ -59,12 +60,10 @@ Window make_window(const char* name, const Tensor& x, Size2d kernel, Size2d stri
 }
 
 Tensor allocate_output(const Window& w, const Tensor& x, DType dtype) {
-  const auto out = [](std::int64_t in, int kernel, int stride, int padding, int dilation) {
-    return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
-  };
-  const Dims sizes{x.size(0), x.size(1),
-                   out(x.size(2), w.kernel.height, w.stride.height, w.padding.height, w.dilation.height),
-                   out(x.size(3), w.kernel.width, w.stride.width, w.padding.width, w.dilation.width)};
+  const Dims sizes{
+      x.size(0), x.size(1),
+      window_count(x.size(2), w.kernel.height, w.stride.height, w.padding.height, w.dilation.height),
+      window_count(x.size(3), w.kernel.width, w.stride.width, w.padding.width, w.dilation.width)};
   const bool last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
   return last ? empty_strided(sizes, raw::channels_last_strides(sizes), dtype, x.device())
               : empty(sizes, dtype, x.device());

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "core/integers.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/isa/matmul_kernels.hpp"
 #include "kernels/cpu/kernels.hpp"
@@ -65,11 +66,6 @@ tutti_view contiguous_copy(const tutti_view& view, std::int32_t dtype, Purpose p
 
 namespace {
 
-std::int64_t output_size(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                         std::int64_t dilation) {
-  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
-}
-
 bool shapes_fit(const tutti_conv2d& call) {
   const tutti_view &x = call.x, &w = call.weight.view, &y = call.y;
   if (x.ndim != 4 || w.ndim != 4 || y.ndim != 4 || call.groups < 1) return false;
@@ -78,7 +74,7 @@ bool shapes_fit(const tutti_conv2d& call) {
     const std::int64_t reach = call.dilation[d] * (w.sizes[2 + d] - 1) + 1;
     if (reach > x.sizes[2 + d] + 2 * call.padding[d]) return false;
     if (y.sizes[2 + d] !=
-        output_size(x.sizes[2 + d], w.sizes[2 + d], call.stride[d], call.padding[d], call.dilation[d]))
+        window_count(x.sizes[2 + d], w.sizes[2 + d], call.stride[d], call.padding[d], call.dilation[d]))
       return false;
   }
   if (call.bias.data && (call.bias.ndim != 1 || call.bias.sizes[0] != w.sizes[0])) return false;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/integers.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/conv2d.hpp"
 #include "kernels/cpu/isa/matmul_kernels.hpp"
@@ -35,9 +36,6 @@ constexpr std::int64_t kMostWeightParts = 8;
 constexpr std::int64_t kCachedBytes = 1 << 19;
 // A part's weight gradient is written and read once more; so many positions of the result make that worth it.
 constexpr std::int64_t kWeightPartPositions = 512;
-
-std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Multiplications worth a part: what a core does in about 50 us.
 std::int64_t part_work(const Convolution& conv) { return conv.dtype == TUTTI_F32 ? 1 << 22 : 1 << 25; }

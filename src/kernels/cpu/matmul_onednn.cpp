@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/integers.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/matmul.hpp"
 #include "kernels/cpu/onednn/adapter.hpp"
@@ -27,12 +28,10 @@ using namespace onednn;
 
 constexpr std::int64_t kLeastColumns = 128;
 constexpr std::int64_t kLeastParts = 8;
-constexpr std::int64_t kBatchWork = 1 << 18;     // the same, for whole matrices of a batch
+constexpr std::int64_t kBatchWork = 1 << 18;  // multiplications worth a task, for whole matrices of a batch
 constexpr std::int64_t kPackElements = 1 << 14;  // below, oneDNN re-packs b faster than a call of ours could
 
 enum KeyKind : std::int64_t { kProduct = 1, kPack = 2 };
-
-std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 // How one product is cut.
 struct Grid {
@@ -64,8 +63,8 @@ Grid grid_of(const MatmulProblem& one) {
     columns = std::max({columns, kLeastColumns, limit.part_work / (grid.rows * one.k)});
     grid.columns = std::min(one.n, round_up(columns, kLeastColumns));
   }
-  grid.row_parts = (one.m + grid.rows - 1) / grid.rows;
-  grid.column_parts = (one.n + grid.columns - 1) / grid.columns;
+  grid.row_parts = divide_up(one.m, grid.rows);
+  grid.column_parts = divide_up(one.n, grid.columns);
   return grid;
 }
 
