@@ -18,8 +18,9 @@ namespace {
 
 using Use = BatchNormOperand::Use;
 
-ChannelNumbers read_channels(const tutti_view& view, std::int64_t channels, double otherwise) {
-  ChannelNumbers values(static_cast<std::size_t>(channels), otherwise);
+ChannelNumbers read_channels(const tutti_view& view, std::int64_t channels, double otherwise,
+                             CallMemory& memory) {
+  ChannelNumbers values(static_cast<std::size_t>(channels), otherwise, &memory);
   if (view.data != nullptr) read_numbers(view.dtype, view.data, view.strides[0], channels, values.data());
   return values;
 }
@@ -33,31 +34,33 @@ struct Statistics {
   ChannelNumbers mean, invstd;
 };
 
-Statistics running_statistics(const tutti_batch_norm& call, std::int64_t channels) {
-  Statistics result{read_channels(call.running_mean, channels, 0.0),
-                    read_channels(call.running_var, channels, 1.0)};
+Statistics running_statistics(const tutti_batch_norm& call, std::int64_t channels, CallMemory& memory) {
+  Statistics result{read_channels(call.running_mean, channels, 0.0, memory),
+                    read_channels(call.running_var, channels, 1.0, memory)};
   for (double& value : result.invstd) value = 1.0 / std::sqrt(value + call.eps);
   return result;
 }
 
-void update_running(const tutti_view& view, const ChannelNumbers& batch, double momentum) {
+void update_running(const tutti_view& view, const ChannelNumbers& batch, double momentum,
+                    CallMemory& memory) {
   if (view.data == nullptr) return;
-  ChannelNumbers values = read_channels(view, static_cast<std::int64_t>(batch.size()), 0.0);
+  ChannelNumbers values = read_channels(view, static_cast<std::int64_t>(batch.size()), 0.0, memory);
   for (std::size_t c = 0; c < batch.size(); ++c)
     values[c] = (1.0 - momentum) * values[c] + momentum * batch[c];
   write_channels(view, values);
 }
 
-Statistics batch_statistics(const tutti_batch_norm& call, const std::vector<Moments>& moments) {
-  Statistics result{ChannelNumbers(moments.size()), ChannelNumbers(moments.size())};
-  ChannelNumbers unbiased(moments.size());
+Statistics batch_statistics(const tutti_batch_norm& call, const std::pmr::vector<Moments>& moments,
+                            CallMemory& memory) {
+  Statistics result{ChannelNumbers(moments.size(), &memory), ChannelNumbers(moments.size(), &memory)};
+  ChannelNumbers unbiased(moments.size(), &memory);
   for (std::size_t c = 0; c < moments.size(); ++c) {
     result.mean[c] = moments[c].mean;
     result.invstd[c] = 1.0 / std::sqrt(moments[c].squares / moments[c].count + call.eps);
     unbiased[c] = moments[c].squares / (moments[c].count - 1.0);
   }
-  update_running(call.running_mean, result.mean, call.momentum);
-  update_running(call.running_var, unbiased, call.momentum);
+  update_running(call.running_mean, result.mean, call.momentum, memory);
+  update_running(call.running_var, unbiased, call.momentum, memory);
   write_channels(call.save_mean, result.mean);
   write_channels(call.save_invstd, result.invstd);
   return result;
@@ -65,15 +68,16 @@ Statistics batch_statistics(const tutti_batch_norm& call, const std::vector<Mome
 
 template <class N>
 void forward(const tutti_batch_norm& call) {
+  CallMemory memory;
   const BatchNormShape shape(call.x);
   const BatchNormOperand x(call.x, shape, Use::kRead);
   const BatchNormOperand y(call.y, shape, Use::kWritten);
-  BatchNormPasses<N> passes(call.x.dtype, shape, x);
+  BatchNormPasses<N> passes(call.x.dtype, shape, x, memory);
   passes.add_operand(y);
-  const Statistics statistics = call.training != 0 ? batch_statistics(call, passes.moments())
-                                                   : running_statistics(call, shape.channels);
-  ChannelNumbers scale = read_channels(call.weight, shape.channels, 1.0);
-  const ChannelNumbers shift = read_channels(call.bias, shape.channels, 0.0);
+  const Statistics statistics = call.training != 0 ? batch_statistics(call, passes.moments(), memory)
+                                                   : running_statistics(call, shape.channels, memory);
+  ChannelNumbers scale = read_channels(call.weight, shape.channels, 1.0, memory);
+  const ChannelNumbers shift = read_channels(call.bias, shape.channels, 0.0, memory);
   for (std::size_t c = 0; c < scale.size(); ++c) scale[c] *= statistics.invstd[c];
   passes.normalise(y, statistics.mean, scale, shift);
   y.finish();
@@ -81,20 +85,21 @@ void forward(const tutti_batch_norm& call) {
 
 template <class N>
 void backward(const tutti_batch_norm& call) {
+  CallMemory memory;
   const BatchNormShape shape(call.x);
   const BatchNormOperand x(call.x, shape, Use::kRead);
   const BatchNormOperand grad_y(call.grad_y, shape, Use::kRead);
   const BatchNormOperand grad_x(call.grad_x, shape, Use::kWritten);
-  BatchNormPasses<N> passes(call.x.dtype, shape, x);
+  BatchNormPasses<N> passes(call.x.dtype, shape, x, memory);
   passes.add_operand(grad_y);
   passes.add_operand(grad_x);
   const bool training = call.training != 0;
   const std::int64_t channels = shape.channels;
-  const Statistics statistics = training ? Statistics{read_channels(call.save_mean, channels, 0.0),
-                                                      read_channels(call.save_invstd, channels, 1.0)}
-                                         : running_statistics(call, channels);
-  ChannelNumbers sums(static_cast<std::size_t>(channels));
-  ChannelNumbers dots(sums.size());
+  const Statistics statistics = training ? Statistics{read_channels(call.save_mean, channels, 0.0, memory),
+                                                      read_channels(call.save_invstd, channels, 1.0, memory)}
+                                         : running_statistics(call, channels, memory);
+  ChannelNumbers sums(static_cast<std::size_t>(channels), &memory);
+  ChannelNumbers dots(sums.size(), &memory);
   const bool wants_parameters = call.grad_weight.data != nullptr || call.grad_bias.data != nullptr;
   if (wants_parameters || (training && grad_x)) passes.grad_sums(grad_y, statistics.mean, sums, dots);
   write_channels(call.grad_bias, sums);
@@ -102,11 +107,11 @@ void backward(const tutti_batch_norm& call) {
   write_channels(call.grad_weight, dots);
   if (!grad_x) return;
 
-  ChannelNumbers grad_scale = read_channels(call.weight, channels, 1.0);
+  ChannelNumbers grad_scale = read_channels(call.weight, channels, 1.0, memory);
   for (std::size_t c = 0; c < dots.size(); ++c) grad_scale[c] *= statistics.invstd[c];
   if (training) {
-    ChannelNumbers scale(dots.size());
-    ChannelNumbers shift(dots.size());
+    ChannelNumbers scale(dots.size(), &memory);
+    ChannelNumbers shift(dots.size(), &memory);
     const double count = static_cast<double>(shape.count());
     for (std::size_t c = 0; c < dots.size(); ++c) {
       scale[c] = -grad_scale[c] * statistics.invstd[c] * dots[c] / count;
@@ -149,7 +154,8 @@ tutti_status check(const tutti_batch_norm& call, const char* name,
 
 // No values: no output, and gradients of nothing are 0.
 void clear_gradients(const tutti_batch_norm& call) {
-  const ChannelNumbers zeros(static_cast<std::size_t>(call.x.sizes[1]), 0.0);
+  CallMemory memory;
+  const ChannelNumbers zeros(static_cast<std::size_t>(call.x.sizes[1]), 0.0, &memory);
   write_channels(call.grad_weight, zeros);
   write_channels(call.grad_bias, zeros);
 }

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory_resource>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/batch_norm_layout.hpp"
+#include "kernels/cpu/call_memory.hpp"
 #include "kernels/cpu/isa/batch_norm_loops.hpp"
 #include "kernels/cpu/view.hpp"
 
@@ -21,16 +24,17 @@ inline constexpr std::int64_t kBatchNormShortRun = 256;
 inline constexpr std::int64_t kBatchNormBlockRows = 64;
 inline constexpr std::int64_t kBatchNormFewChannels = 32;
 
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-using ChannelNumbers = std::vector<double>;
+// Of one call, in its CallMemory.
+using ChannelNumbers = std::pmr::vector<double>;
 
 // N is the type that the loops compute in: float, or double for f64.
 template <class N>
 class BatchNormPasses {
  public:
-  BatchNormPasses(std::int32_t dtype, const BatchNormShape& shape, const BatchNormOperand& x)
-      : shape_(shape),
+  BatchNormPasses(std::int32_t dtype, const BatchNormShape& shape, const BatchNormOperand& x,
+                  CallMemory& memory)
+      : memory_(memory),
+        shape_(shape),
         x_(x),
         dtype_(dtype),
         size_(element_size(dtype)),
@@ -52,25 +56,25 @@ class BatchNormPasses {
     if (shape_.by_rows && operand && operand.row_stride() != channels_) fold_ = 1;
   }
 
-  std::vector<Moments> moments() const { return shape_.by_rows ? moments_of_rows() : moments_of_runs(); }
+  std::pmr::vector<Moments> moments() const { return shape_.by_rows ? moments_of_rows() : moments_of_runs(); }
 
   void normalise(const BatchNormOperand& y, const ChannelNumbers& mean, const ChannelNumbers& scale,
                  const ChannelNumbers& shift) const {
     // What float cannot hold of the mean goes into the shift.
-    ChannelNumbers whole_shift = shift;
+    ChannelNumbers whole_shift(shift, &memory_);
     for (std::size_t c = 0; c < mean.size(); ++c) {
       whole_shift[c] -= (mean[c] - static_cast<double>(static_cast<N>(mean[c]))) * scale[c];
     }
-    const std::vector<N> means = folded(mean);
-    const std::vector<N> scales = folded(scale);
-    const std::vector<N> shifts = folded(whole_shift);
+    const std::pmr::vector<N> means = folded(mean);
+    const std::pmr::vector<N> scales = folded(scale);
+    const std::pmr::vector<N> shifts = folded(whole_shift);
     apply(x_, nullptr, y, {means.data(), scales.data(), shifts.data(), nullptr});
   }
 
   // sums and dots: of dy and of dy * (x - mean).
   void grad_sums(const BatchNormOperand& grad, const ChannelNumbers& mean, ChannelNumbers& sums,
                  ChannelNumbers& dots) const {
-    const std::vector<N> means = folded(mean);
+    const std::pmr::vector<N> means = folded(mean);
     if (shape_.by_rows) {
       grad_sums_of_rows(grad, means, sums, dots);
     } else {
@@ -81,17 +85,17 @@ class BatchNormPasses {
   void gradient(const BatchNormOperand& grad, const BatchNormOperand& out, const ChannelNumbers& mean,
                 const ChannelNumbers& scale, const ChannelNumbers& shift,
                 const ChannelNumbers& grad_scale) const {
-    const std::vector<N> means = folded(mean);
-    const std::vector<N> scales = folded(scale);
-    const std::vector<N> shifts = folded(shift);
-    const std::vector<N> grad_scales = folded(grad_scale);
+    const std::pmr::vector<N> means = folded(mean);
+    const std::pmr::vector<N> scales = folded(scale);
+    const std::pmr::vector<N> shifts = folded(shift);
+    const std::pmr::vector<N> grad_scales = folded(grad_scale);
     apply(x_, &grad, out, {means.data(), scales.data(), shifts.data(), grad_scales.data()});
   }
 
   // out = in * scale, channel by channel.
   void scale(const BatchNormOperand& in, const BatchNormOperand& out, const ChannelNumbers& scale) const {
-    const std::vector<N> scales = folded(scale);
-    const std::vector<N> zeros(scales.size(), N{0});
+    const std::pmr::vector<N> scales = folded(scale);
+    const std::pmr::vector<N> zeros(scales.size(), N{0}, &memory_);
     apply(in, nullptr, out, {zeros.data(), scales.data(), zeros.data(), nullptr});
   }
 
@@ -99,8 +103,8 @@ class BatchNormPasses {
   std::int64_t wide_channels() const { return channels_ * fold_; }
   std::int64_t wide_rows() const { return rows_ / fold_; }
 
-  std::vector<N> folded(const ChannelNumbers& values) const {
-    std::vector<N> result(static_cast<std::size_t>(wide_channels()));
+  std::pmr::vector<N> folded(const ChannelNumbers& values) const {
+    std::pmr::vector<N> result(static_cast<std::size_t>(wide_channels()), &memory_);
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<N>(values[i % values.size()]);
     return result;
   }
@@ -180,8 +184,8 @@ class BatchNormPasses {
     return std::max<std::int64_t>(1, kBatchNormTaskElements / std::min(elements, whole));
   }
 
-  std::vector<Moments> moments_of_runs() const {
-    std::vector<Moments> partial(static_cast<std::size_t>(channels_ * run_parts_));
+  std::pmr::vector<Moments> moments_of_runs() const {
+    std::pmr::vector<Moments> partial(static_cast<std::size_t>(channels_ * run_parts_), &memory_);
     parallel_for(0, channels_ * run_parts_, part_grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         Moments& moments = partial[static_cast<std::size_t>(i)];
@@ -191,21 +195,21 @@ class BatchNormPasses {
       }
     });
     if (run_parts_ == 1) return partial;
-    std::vector<Moments> result(static_cast<std::size_t>(channels_));
+    std::pmr::vector<Moments> result(static_cast<std::size_t>(channels_), &memory_);
     for (std::size_t i = 0; i < partial.size(); ++i)
       result[i / static_cast<std::size_t>(run_parts_)].merge(partial[i]);
     return result;
   }
 
-  std::vector<Moments> moments_of_rows() const {
+  std::pmr::vector<Moments> moments_of_rows() const {
     const std::int64_t wide = wide_channels();
     const std::int64_t parts = divide_up(wide_rows(), rows_of_part());
-    ChannelNumbers partial(static_cast<std::size_t>(2 * parts * wide));
+    ChannelNumbers partial(static_cast<std::size_t>(2 * parts * wide), &memory_);
     for_row_parts([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
       double* means = partial.data() + part * 2 * wide;
       batch_norm_loops().row_moments[dtype_](rows(x_, nullptr, nullptr, begin, end), means, means + wide);
     });
-    std::vector<Moments> result(static_cast<std::size_t>(channels_));
+    std::pmr::vector<Moments> result(static_cast<std::size_t>(channels_), &memory_);
     for (std::int64_t part = 0; part < parts; ++part) {
       const double* means = partial.data() + part * 2 * wide;
       const std::int64_t count = std::min(rows_of_part(), wide_rows() - part * rows_of_part());
@@ -217,9 +221,9 @@ class BatchNormPasses {
     return result;
   }
 
-  void grad_sums_of_runs(const BatchNormOperand& grad, const std::vector<N>& means, ChannelNumbers& sums,
+  void grad_sums_of_runs(const BatchNormOperand& grad, const std::pmr::vector<N>& means, ChannelNumbers& sums,
                          ChannelNumbers& dots) const {
-    ChannelNumbers partial(static_cast<std::size_t>(2 * channels_ * run_parts_));
+    ChannelNumbers partial(static_cast<std::size_t>(2 * channels_ * run_parts_), &memory_);
     parallel_for(0, channels_ * run_parts_, part_grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t channel = i / run_parts_;
@@ -235,11 +239,11 @@ class BatchNormPasses {
     }
   }
 
-  void grad_sums_of_rows(const BatchNormOperand& grad, const std::vector<N>& means, ChannelNumbers& sums,
+  void grad_sums_of_rows(const BatchNormOperand& grad, const std::pmr::vector<N>& means, ChannelNumbers& sums,
                          ChannelNumbers& dots) const {
     const std::int64_t wide = wide_channels();
     const std::int64_t parts = divide_up(wide_rows(), rows_of_part());
-    ChannelNumbers partial(static_cast<std::size_t>(2 * parts * wide));
+    ChannelNumbers partial(static_cast<std::size_t>(2 * parts * wide), &memory_);
     for_row_parts([&](std::int64_t part, std::int64_t begin, std::int64_t end) {
       double* sum = partial.data() + part * 2 * wide;
       batch_norm_loops().row_grad_sums[dtype_](rows(x_, &grad, nullptr, begin, end), means.data(), sum,
@@ -290,6 +294,7 @@ class BatchNormPasses {
     }
   }
 
+  CallMemory& memory_;
   const BatchNormShape& shape_;
   const BatchNormOperand& x_;
   std::int32_t dtype_;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross entropy of logits [N, C] and class indices [N], PyTorch's formulas with class weights w, label
-// smoothing e and target t, all rows that are not ignored:
-//   loss  = (1 - e) * w[t] * (lse - x[t]) + e / C * sum_c w[c] * (lse - x[c])            lse = log sum exp x
-//   dx[j] = p[j] * ((1 - e) * w[t] + e / C * sum w) - (1 - e) * w[t] * (j == t) - e / C * w[j]      p = exp(x
-//   - lse)
+// Cross entropy of logits [N, C] and class indices [N], PyTorch's formulas with class weights w, label smoothing e and
+// target t, all rows that are not ignored; lse = log sum exp x, p = exp(x - lse):
+//   loss  = (1 - e) * w[t] * (lse - x[t]) + e / C * sum_c w[c] * (lse - x[c])
+//   dx[j] = p[j] * ((1 - e) * w[t] + e / C * sum w) - (1 - e) * w[t] * (j == t) - e / C * w[j]
 // The weight of a row in the mean is w[t], smoothing or not.
 #include <algorithm>
 #include <cstring>
+#include <memory_resource>
 #include <vector>
 
 #include "core/parallel_for.hpp"
+#include "kernels/cpu/call_memory.hpp"
 #include "kernels/cpu/isa/softmax_loops.hpp"
 #include "kernels/cpu/kernels.hpp"
 #include "kernels/cpu/numbers.hpp"
@@ -46,21 +47,24 @@ class CrossEntropy {
 
   void forward() const {
     parallel_for(0, rows_, grain(), [&](std::int64_t begin, std::int64_t end) {
-      std::vector<char> stage(stage_bytes(call_.logits));
-      for (std::int64_t r = begin; r < end; ++r) forward_row(r, stage.data());
+      char* stage = stage_of(stage_bytes(call_.logits));
+      for (std::int64_t r = begin; r < end; ++r) forward_row(r, stage);
     });
   }
 
   void backward() const {
     parallel_for(0, rows_, grain(), [&](std::int64_t begin, std::int64_t end) {
-      std::vector<char> stage(std::max(stage_bytes(call_.logits), stage_bytes(call_.grad_logits)));
-      for (std::int64_t r = begin; r < end; ++r) backward_row(r, stage.data());
+      char* stage = stage_of(std::max(stage_bytes(call_.logits), stage_bytes(call_.grad_logits)));
+      for (std::int64_t r = begin; r < end; ++r) backward_row(r, stage);
     });
   }
 
  private:
   std::int64_t grain() const { return std::max<std::int64_t>(1, kTaskElements / classes_); }
 
+  static char* stage_of(std::size_t bytes) {
+    return static_cast<char*>(onednn::workspace(onednn::Purpose::kStage, bytes));
+  }
   // Rows whose elements lie apart are copied to a contiguous one.
   std::size_t stage_bytes(const tutti_view& view) const {
     return is_spread(view) ? static_cast<std::size_t>(classes_ * size_) : 0;
@@ -136,7 +140,8 @@ class CrossEntropy {
   double smoothing_;
   double weight_sum_ = 0.0;
   const N* weights_ = nullptr;
-  std::vector<N> converted_;
+  CallMemory memory_;
+  std::pmr::vector<N> converted_{&memory_};
 };
 
 tutti_status check_dtypes(const tutti_cross_entropy& call, bool backward) {

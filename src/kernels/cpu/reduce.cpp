@@ -8,12 +8,12 @@
 // on the number of threads.
 #include <algorithm>
 #include <limits>
-#include <memory>
 
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/isa/reduce_loops.hpp"
 #include "kernels/cpu/kernels.hpp"
 #include "kernels/cpu/numbers.hpp"
+#include "kernels/cpu/onednn/workspace.hpp"
 #include "kernels/cpu/status.hpp"
 
 namespace tutti::cpu {
@@ -241,15 +241,16 @@ class Reduction {
                    });
       return;
     }
-    const auto partial =
-        std::make_unique_for_overwrite<State[]>(static_cast<std::size_t>(tiles * plan_.parts * plan_.tile));
+    const auto states_of_all = static_cast<std::size_t>(tiles * plan_.parts * plan_.tile);
+    auto* partial =
+        static_cast<State*>(onednn::workspace(onednn::Purpose::kReduction, states_of_all * sizeof(State)));
     parallel_for(0, tiles * plan_.parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        reduce_part(i / plan_.parts, i % plan_.parts, partial.get() + i * plan_.tile);
+        reduce_part(i / plan_.parts, i % plan_.parts, partial + i * plan_.tile);
       }
     });
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      State* states = partial.get() + tile * plan_.parts * plan_.tile;
+      State* states = partial + tile * plan_.parts * plan_.tile;
       for (std::int64_t part = 1; part < plan_.parts; ++part)
         join_states(states, states + part * plan_.tile, tile_count(tile));
       write_tile(tile, states);

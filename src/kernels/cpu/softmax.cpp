@@ -3,11 +3,11 @@
 // of their own; anything else is copied to a contiguous row and back.
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "core/parallel_for.hpp"
 #include "kernels/cpu/isa/softmax_loops.hpp"
 #include "kernels/cpu/kernels.hpp"
+#include "kernels/cpu/onednn/workspace.hpp"
 #include "kernels/cpu/status.hpp"
 #include "kernels/cpu/view.hpp"
 
@@ -101,8 +101,7 @@ class Softmax {
     const SoftmaxFunction function =
         (backward_ ? softmax_loops().backward_row : softmax_loops().forward_row)[dtype_];
     const std::size_t bytes = static_cast<std::size_t>(n_ * size_);
-    std::vector<char> buffer(2 * bytes);
-    char* in = buffer.data();
+    char* in = static_cast<char*>(onednn::workspace(onednn::Purpose::kStage, 2 * bytes));
     char* grad = in + bytes;
     for (std::int64_t i = 0; i < count; ++i) {
       copy_spread(in, size_, data[1] + i * loop_.inner_stride(1), strides_[1] * size_, n_, size_);

@@ -40,6 +40,9 @@ enum class Purpose {
   kPartResult,
   kGemm,
   kColumns,
+  kReduction,
+  kStage,
+  kCall,
   kCount
 };
 
