@@ -11,7 +11,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build libopenmpi-dev openmpi-bin libdnnl-dev libfmt-dev nlohmann-json3-dev librandom123-dev
           libhwloc-dev libxxhash-dev zlib1g-dev libcli11-dev)
-test_packages=(ccache libgtest-dev libbenchmark-dev pkg-config python3 binutils dataset-fashion-mnist)
+test_packages=(ccache libgtest-dev pkg-config python3 binutils dataset-fashion-mnist)
 full_packages=(clang clang-format libomp-dev qemu-user python3-pip)
 fetch_onednn=no
 

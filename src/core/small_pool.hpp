@@ -3,10 +3,10 @@
 // in classes of 64 bytes, about 2 ns a call, no lock while a list is neither empty nor full. Blocks start on
 // 64 bytes.
 //
-//   small_allocate(48) --> thread's list of class 0 --(empty)--> global list, a batch at a time --(empty)-->
-//   new chunk small_release(p, 48) --> list of the thread that releases --(full)--> global list, a batch at a
-//   time
+//   small_allocate(48)     list of this thread, class 0 --(empty)--> global list --(empty)--> new chunk
+//   small_release(p, 48)   list of this thread, class 0 --(full)---> global list
 //
+// Blocks move between a thread's lists and the global ones a batch at a time.
 // A thread's lists go to the global list when it ends; what is called later on that thread (destructors of
 // other thread-local objects, static destructors) uses the global list directly. Chunks are kept until the
 // process ends. Under AddressSanitizer each block is the system's own, so that it finds use after release.

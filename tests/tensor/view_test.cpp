@@ -176,5 +176,19 @@ TEST(View, KeepsInferenceMark) {
   EXPECT_TRUE(raw::view(x, {2, 2}).impl()->is_inference);
 }
 
+// What was saved of the old memory must not look unmodified.
+TEST(SetData, NoEarlierVersionComesBack) {
+  for (const int writes : {0, 1, 2, 5}) {
+    const Tensor x = numbered({2}), source = numbered({3});
+    raw::bump_version(x);
+    raw::bump_version(x);
+    for (int i = 0; i < writes; ++i) raw::bump_version(source);
+    raw::set_data(x, source);
+    EXPECT_GT(x.version(), 2U) << writes;
+    EXPECT_TRUE(x.shares_storage(source));
+    EXPECT_EQ(x.sizes(), (Dims{3}));
+  }
+}
+
 }  // namespace
 }  // namespace tutti

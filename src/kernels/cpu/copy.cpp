@@ -5,10 +5,10 @@
 // NaN becomes 0. Floating to floating rounds to nearest even (f64 to f16 and bf16 by way of f32). Integer to
 // integer wraps around. To bool: whether the value is not 0 (NaN is true). From bool: 0 or 1.
 //
-//   same dtype, both contiguous in the same order     memcpy in chunks
-//   other dtype, both contiguous in the same order    one conversion loop
-//   same dtype, the inner dims of in and out swapped  tiles of a cache line (transposes, channels-last from
-//   and to contiguous) otherwise                                         rows: gather, convert, scatter
+//   same dtype, both contiguous in the same order      memcpy in chunks
+//   other dtype, both contiguous in the same order     one conversion loop
+//   same dtype, the inner dims of in and out swapped   tiles of a cache line: transposes, channels-last to and from contiguous
+//   otherwise                                          rows: gather, convert, scatter
 #include <cstring>
 
 #include "core/parallel_for.hpp"

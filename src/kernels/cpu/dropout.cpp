@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout: element i in logical order is zeroed if its Philox number is below p * 2^32, else scaled by 1 / (1
-// - p). A dropped element is 0 whatever it was, infinities and NaN included.
+// Dropout: element i in logical order is zeroed if its Philox number is below p * 2^32, else scaled by 1 / (1 - p).
+// A dropped element is 0 whatever it was, infinities and NaN included.
 #include <cmath>
 
 #include "kernels/cpu/isa/random.hpp"

@@ -116,8 +116,7 @@ MatmulProblem make_problem(const tutti_matmul& call) {
   return problem;
 }
 
-// ---- copies into workspace
-// ---------------------------------------------------------------------------------------
+// ---- copies into workspace ----------------------------------------------------------------------------------------
 
 // A view [batch..., rows, columns] of an operand.
 tutti_view operand_view(const MatmulProblem& problem, const MatrixView& matrix,

@@ -25,8 +25,7 @@ TUTTI_INLINE void merge(double count, double more, double more_mean, double more
   squares += more_squares + delta * delta * (count * more / total);
 }
 
-// ---- runs
-// --------------------------------------------------------------------------------------------------------------
+// ---- runs ---------------------------------------------------------------------------------------------------------
 template <class T>
 Moments run_moments(const void* data, int64_t n) {
   using N = typename Lanes<T>::Number;
@@ -103,8 +102,7 @@ void run_grad(const void* in, const void* gradient, void* out, int64_t n, const 
   });
 }
 
-// ---- rows
-// --------------------------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------------------------
 // Calls strip(first channel, vectors, access) for strips of kStrip vectors, then single ones, then a part of
 // one.
 template <class N, class Body>

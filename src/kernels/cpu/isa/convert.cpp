@@ -15,8 +15,7 @@ extern const ConvertLoops kConvertLoops;
 
 namespace {
 
-// ---- one element
-// ----------------------------------------------------------------------------------------------------
+// ---- one element --------------------------------------------------------------------------------------------------
 
 // What an element is computed as: f16 and bf16 as float.
 [[gnu::always_inline]] inline float widen(Float16Bits x) { return half_to_float(x.bits); }
@@ -70,8 +69,7 @@ void convert(void* out, const void* in, std::int64_t count) {
   }
 }
 
-// ---- strided
-// --------------------------------------------------------------------------------------------------------
+// ---- strided ------------------------------------------------------------------------------------------------------
 
 template <class T>
 void gather(void* out, const void* in, std::int64_t stride, std::int64_t count) {

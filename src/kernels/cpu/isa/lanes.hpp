@@ -49,8 +49,7 @@ TUTTI_INLINE To cast_bits(From value) {
   return result;
 }
 
-// ---- conversions of a vector of half floats
-// -----------------------------------------------------------------------
+// ---- conversions of a vector of half floats -----------------------------------------------------------------------
 TUTTI_INLINE Floats from_bfloat16(Bits16 raw) {
   return cast_bits<Floats>(__builtin_convertvector(raw, Bits32) << 16U);
 }
@@ -99,8 +98,7 @@ TUTTI_INLINE Bits16 to_half(Floats value) {
 #endif
 }
 
-// ---- loads and stores: Lanes<T> reads and writes T and computes in Lanes<T>::Number
-// --------------------------------
+// ---- loads and stores: Lanes<T> reads and writes T and computes in Lanes<T>::Number -------------------------------
 template <class T>
 struct Lanes;
 

@@ -15,8 +15,7 @@ namespace {
 
 namespace math = functors::math;
 
-// ---- Philox
-// ---------------------------------------------------------------------------------------------------------
+// ---- Philox -------------------------------------------------------------------------------------------------------
 // One counter a 64-bit lane, each of its four words in the lower half of a lane of its own register. The
 // upper halves hold rubbish: the multiplication reads only the lower ones, so nothing has to be masked.
 
@@ -117,11 +116,9 @@ void philox_bits(std::uint32_t* out, PhiloxCounters at, std::int64_t counters) {
   }
 }
 
-// ---- distributions
-// --------------------------------------------------------------------------------------------------
+// ---- distributions ------------------------------------------------------------------------------------------------
 
-// The upper 24 bits as an integer that a float holds exactly; conversion from signed integers is the fast
-// one.
+// The upper 24 bits as an integer that a float holds exactly; conversion from signed integers is the fast one.
 inline float upper_bits(std::uint32_t bits, int shift) {
   return static_cast<float>(static_cast<std::int32_t>(bits >> static_cast<unsigned>(shift)));
 }

@@ -76,8 +76,7 @@ TUTTI_INLINE int64_t step_integer(int64_t state, int64_t value) {
   }
 }
 
-// ---- floating: vectors
-// ---------------------------------------------------------------------------------------------
+// ---- floating: vectors --------------------------------------------------------------------------------------------
 template <class L, class Op>
 TUTTI_INLINE double reduce_lanes(typename L::Vector value) {
   if constexpr (Op::kIdentity == 0.0) {
@@ -242,8 +241,7 @@ void columns_floating(const void* in, int64_t rows, int64_t row_stride, int64_t 
   columns_whole<T, Op>(data, rows, row_stride, n, state);
 }
 
-// ---- integers and products: plain loops
-// ------------------------------------------------------------------------------
+// ---- integers and products: plain loops ---------------------------------------------------------------------------
 template <class T, class Op>
 struct Plain {
   using State = int64_t;

@@ -13,8 +13,7 @@ namespace {
 
 constexpr double kInfinity = __builtin_inf();
 
-// ---- rows
-// ------------------------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------------------------
 template <class T>
 TUTTI_INLINE void softmax_row(const T* in, T* out, int64_t n) {
   using N = typename Lanes<T>::Number;
@@ -87,8 +86,7 @@ void backward_row(const SoftmaxRows& call) {
   }
 }
 
-// ---- columns: strips of kVectors vectors whose states stay in registers
-// ------------------------------------------------
+// ---- columns: strips of kVectors vectors whose states stay in registers -------------------------------------------
 constexpr int64_t kSumRows =
     64;  // rows whose terms are added up before they join the total: a shorter chain of roundings
 

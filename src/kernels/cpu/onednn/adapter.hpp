@@ -122,8 +122,9 @@ Executable& cached(const Key& key, const Make& make) {
       static_cast<const void*>(&make));
 }
 
-// ---- creation of primitives: the same calls for 2.6 and 3.x. A configuration that oneDNN doesn't implement throws
-// ---- dnnl::error.
+// ---- creation of primitives ---------------------------------------------------------------------------------------
+// The same calls for 2.6 and 3.x. A configuration that oneDNN doesn't implement throws dnnl::error.
+
 // No relu: oneDNN's turns NaN into 0, which would hide a diverging model. Callers do it on the part that is in cache.
 struct PostOps {
   bool gelu = false;
