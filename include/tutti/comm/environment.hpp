@@ -23,12 +23,10 @@ struct EnvironmentOptions {
 /// Joins the job that this process belongs to, for as long as it lives. Make it first in main; one at a time
 /// (Error).
 ///
-/// - Under mpirun or srun it initialises MPI and finalises it at the end. If the program has initialised MPI,
-/// it uses
-///   that one, which needs MPI_THREAD_MULTIPLE (CommError), and leaves the end to the program.
-/// - With MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE set, and no MPI launcher, ranks meet over TCP
-/// (PyTorch's
-///   env://). LOCAL_RANK and LOCAL_WORLD_SIZE are optional.
+/// - Under mpirun or srun it initialises MPI and finalises it at the end. If the program has initialised MPI, it uses that one,
+///   which needs MPI_THREAD_MULTIPLE (CommError), and leaves the end to the program.
+/// - With MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE set, and no MPI launcher, ranks meet over TCP (PyTorch's env://).
+///   LOCAL_RANK and LOCAL_WORLD_SIZE are optional; without them each rank takes all cores of its host.
 /// - Without a launcher it is a world of one and never touches MPI.
 ///
 /// An exception that nobody catches ends the whole job at once, with the message "rank R: ..." once; so does

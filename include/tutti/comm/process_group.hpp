@@ -3,18 +3,16 @@
 /// ProcessGroup: collectives among ranks.
 ///
 /// Rules of all operations
-///   - Every rank of the group issues the same operations in the same order; all groups of a process share
-///   one ordered
-///     queue. A call checks its tensors, appends to the queue and returns.
-///   - Before data moves, ranks compare operation, reduction, dtype, number of elements and root. A
-///   difference is a
-///     CommError on every rank that names both sides; the group stays usable.
-///   - Tensors may have any layout; one that is not contiguous is copied through. Until the Work is done
-///   nobody else may
-///     touch them. Results count as an in-place write (Tensor::version).
-///   - Sums run in the order of ranks for every element, whatever the size, backend or arrival order: results
-///   are
-///     bit-equal on all ranks and between runs. float16 and bfloat16 are reduced in float32 and rounded once.
+///   - Every rank of the group issues the same operations in the same order; all groups of a process share one ordered queue. A
+///     call checks its tensors, appends to the queue and returns.
+///   - Before data moves, ranks compare operation, reduction, dtype, number of elements and root. A difference is a CommError on
+///     every rank that names both sides; the group stays usable.
+///   - Tensors may have any layout; one that is not contiguous is copied through. Until the Work is done nobody else may touch
+///     them. Results count as an in-place write (Tensor::version).
+///   - Sums run in the order of ranks for every element, whatever the size, backend or arrival order: results are bit-equal on
+///     all ranks and between runs. float16 and bfloat16 are reduced in float32 and rounded once.
+///   - An operation that fails halfway (a rank is late beyond the timeout, or has died) leaves its group unusable: each further
+///     call is a CommError. Its tensors' memory is kept until the process ends, since a late rank may still write into it.
 ///   - Autograd does not see these operations.
 ///
 /// Ranks of one host communicate in shared memory, ranks of several hosts over MPI, each host's first among themselves where
@@ -44,8 +42,8 @@ TUTTI_API const char* name(ReduceOp op) noexcept;
 /// Options of new groups.
 struct GroupOptions {
   std::string name = {};  ///< For messages; default: derived from the parent's.
-  double timeout_s =
-      0;  ///< Longest wait of one operation, in seconds; 0: the parent's (the world's: TUTTI_TIMEOUT_S, 600).
+  /// Longest wait of one operation, in seconds; 0: the parent's (the world's: TUTTI_TIMEOUT_S, 600).
+  double timeout_s = 0;
 };
 
 /// An ordered set of ranks that communicate. Made by world(), split() and new_group().

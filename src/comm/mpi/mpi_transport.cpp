@@ -18,6 +18,8 @@ namespace {
 constexpr int kCollectiveTag = 0;
 constexpr int kPresenceTag = 1;
 constexpr int kFirstMessageTag = 2;
+// Agreements between two looks at who has said that it is here.
+constexpr std::uint64_t kPresenceInterval = 64;
 // What is reduced at once; scratch memory of the same size is needed.
 constexpr std::size_t kReduceBytes = std::size_t{4} << 20U;
 
@@ -87,8 +89,8 @@ void MpiTransport::let_go() noexcept {
 // Who waits long may not know for whom: its neighbour waits as well. So who has waited for a while tells all that it is here.
 
 void MpiTransport::agree(const Contract& contract) {
-  ++agreements_;
-  note_presence();
+  // So that what others say does not pile up with a rank that never waits.
+  if (++agreements_ % kPresenceInterval == 0) note_presence();
   bool same = true;
   std::size_t step = 0;
   for (int distance = 1; distance < size_; distance *= 2) {
