@@ -21,10 +21,18 @@ class OutOfMemory {
 
 }  // namespace tutti::testing
 
-void* operator new(std::size_t bytes) {
-  void* memory = tutti::testing::out_of_memory ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const std::size_t step = static_cast<std::size_t>(alignment);
+  void* memory = tutti::testing::out_of_memory
+                     ? nullptr
+                     : std::aligned_alloc(step, (bytes > 0 ? bytes + step - 1 : step) / step * step);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+void* operator new(std::size_t bytes) {
+  return operator new(bytes, std::align_val_t(alignof(std::max_align_t)));
+}
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
