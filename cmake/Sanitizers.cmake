@@ -16,14 +16,16 @@ if(TUTTI_SANITIZE)
   list(JOIN TUTTI_SANITIZE "," sanitizer_list)
   # A finding ends the program, so that a test fails on it.
   target_compile_options(tutti_sanitizers INTERFACE
-    -fsanitize=${sanitizer_list} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+    -fsanitize=${sanitizer_list} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(tutti_sanitizers INTERFACE -fsanitize=${sanitizer_list})
 
   set(suppressions "${PROJECT_SOURCE_DIR}/tests/tools/sanitizers")
+  # Requests that can't be met are refused, as without a sanitizer: tests ask for them. Open MPI's own leaks are recognised by their full
+  # stacks only, which the fast unwinder doesn't give; it is turned off where MPI runs.
   list(APPEND TUTTI_TEST_ENVIRONMENT
+    "ASAN_OPTIONS=allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "LSAN_OPTIONS=suppressions='${suppressions}/leak.supp':print_suppressions=0"
-    "TSAN_OPTIONS=suppressions='${suppressions}/thread.supp':halt_on_error=1")
-  # Open MPI's own leaks are recognised by their full stacks only, which the fast unwinder doesn't give.
-  list(APPEND TUTTI_MPI_TEST_ENVIRONMENT "ASAN_OPTIONS=fast_unwind_on_malloc=0")
+    "TSAN_OPTIONS=suppressions='${suppressions}/thread.supp':halt_on_error=1:allocator_may_return_null=1")
+  list(APPEND TUTTI_MPI_TEST_ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1:fast_unwind_on_malloc=0")
 endif()

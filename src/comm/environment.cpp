@@ -111,12 +111,12 @@ void leave(Environment::Impl& impl) noexcept {
   if (impl.mpi != nullptr) impl.mpi->finish();
 }
 
-std::unique_ptr<Environment::Impl> start(Environment* self, const std::string& device,
-                                         const EnvironmentOptions& options) {
+detail::Hidden<Environment::Impl> start(Environment* self, const std::string& device,
+                                        const EnvironmentOptions& options) {
   Environment* nobody = nullptr;
   TUTTI_CHECK(current_environment.compare_exchange_strong(nobody, self), Error,
               "an Environment lives already: a process has one at a time");
-  auto impl = std::make_unique<Environment::Impl>();
+  detail::Hidden<Environment::Impl> impl(new Environment::Impl);
   try {
     impl->exceptions_before = std::uncaught_exceptions();
     join(*impl, options);

@@ -221,7 +221,7 @@ void LoaderState::wait_until_ready(std::unique_lock<std::mutex>& lock, std::size
 
 LoaderEngine::LoaderEngine(BatchSource& source, std::size_t dataset_size, const std::string& dataset,
                            DataLoaderOptions options)
-    : state_(std::make_unique<LoaderState>(source, dataset_size, dataset, std::move(options))) {}
+    : state_(new LoaderState(source, dataset_size, dataset, std::move(options))) {}
 
 LoaderEngine::~LoaderEngine() = default;
 

@@ -12,8 +12,7 @@
 
 namespace tutti::optim {
 
-Optimizer::Optimizer(std::initializer_list<const char*> state_names)
-    : impl_(std::make_unique<detail::OptimizerImpl>()) {
+Optimizer::Optimizer(std::initializer_list<const char*> state_names) : impl_(new detail::OptimizerImpl) {
   impl_->state_names = state_names;
 }
 

@@ -36,7 +36,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(nn::ModuleBase& module,
   check_replicas(module, *group_);
   broadcast_tensors(module.parameters(), *group_);
   broadcast_tensors(module.buffers(), *group_);
-  reducer_ = std::make_unique<Reducer>(trainable(module), group_, options);
+  reducer_ = tutti::detail::Hidden<Reducer>(new Reducer(trainable(module), group_, options));
 }
 DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 

@@ -129,7 +129,7 @@ void ProgressState::close_line() {
   std::fflush(options.output);
 }
 
-ProgressMeter::ProgressMeter(const ProgressOptions& options) : state_(std::make_unique<ProgressState>()) {
+ProgressMeter::ProgressMeter(const ProgressOptions& options) : state_(new ProgressState) {
   TUTTI_CHECK(options.epochs >= 0, ValueError, "progress: epochs must not be negative, given ",
               options.epochs);
   TUTTI_CHECK(options.interval_s >= 0 && std::isfinite(options.interval_s), ValueError,
@@ -144,7 +144,7 @@ ProgressMeter::ProgressMeter(const ProgressOptions& options) : state_(std::make_
 
 ProgressMeter::ProgressMeter(ProgressMeter&&) noexcept = default;
 ProgressMeter::~ProgressMeter() {
-  if (state_ != nullptr) state_->close_line();
+  if (state_.get() != nullptr) state_->close_line();
 }
 
 void ProgressMeter::start_pass() {

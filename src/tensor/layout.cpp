@@ -8,6 +8,10 @@
 
 namespace tutti {
 
+void detail::throw_too_many_dims(std::size_t given) {
+  throw ShapeError(concat("a tensor has at most ", kMaxDims, " dims, given ", given));
+}
+
 std::string to_text(const Dims& dims) {
   std::string text = "[";
   for (int d = 0; d < dims.size(); ++d) text += concat(d > 0 ? ", " : "", dims[d]);

@@ -39,6 +39,10 @@ StateDict& StateDict::operator=(const StateDict& other) = default;
 StateDict& StateDict::operator=(StateDict&& other) noexcept = default;
 StateDict::~StateDict() = default;
 
+std::size_t StateDict::size() const noexcept { return entries_.size(); }
+const StateDict::Entry* StateDict::begin() const noexcept { return entries_.data(); }
+const StateDict::Entry* StateDict::end() const noexcept { return entries_.data() + entries_.size(); }
+
 void StateDict::set(std::string name, Value value) {
   const std::size_t place = lower_bound(name);
   if (place < by_name_.size() && entries_[by_name_[place]].first == name) {

@@ -18,7 +18,7 @@ using tutti::testing::error_of;
 TEST(Dims, HoldAtMostEightNumbers) {
   Dims dims{1, 2, 3, 4, 5, 6, 7, 8};
   EXPECT_EQ(dims.product(), 40320);
-  EXPECT_EQ(error_of<ShapeError>([&] { dims.push_back(9); }), "a tensor has at most 8 dims");
+  EXPECT_EQ(error_of<ShapeError>([&] { dims.push_back(9); }), "a tensor has at most 8 dims, given 9");
   EXPECT_EQ(error_of<ShapeError>([] { Dims(std::vector<std::int64_t>(9, 1)); }),
             "a tensor has at most 8 dims, given 9");
 }

@@ -5,9 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <new>
-#include <utility>
 
 namespace tutti::autograd {
 
@@ -46,46 +44,58 @@ class SmallVector {
   void resize(std::size_t count) {
     reserve(count);
     while (size_ < count) emplace_back();
-    while (size_ > count) std::destroy_at(data() + --size_);
+    while (size_ > count) data()[--size_].~T();
   }
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) [[unlikely]]
       grow(2 * std::size_t{size_});
-    T* element = std::construct_at(data() + size_, std::forward<Args>(args)...);
+    T* element = ::new (static_cast<void*>(data() + size_)) T(static_cast<Args&&>(args)...);
     ++size_;
     return *element;
   }
   /// Destroys all elements; keeps the memory.
   void clear() noexcept {
-    std::destroy_n(data(), size_);
+    T* const elements = data();
+    for (std::uint32_t i = 0; i < size_; ++i) elements[i].~T();
     size_ = 0;
   }
 
  private:
+  // Loops of our own, not those of <memory>: every user's compiler would instantiate them.
+  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
   T* inline_data() noexcept { return std::launder(reinterpret_cast<T*>(storage_)); }
   const T* inline_data() const noexcept { return std::launder(reinterpret_cast<const T*>(storage_)); }
+  void move_to(T* memory) noexcept {
+    T* const elements = data();
+    for (std::uint32_t i = 0; i < size_; ++i)
+      ::new (static_cast<void*>(memory + i)) T(static_cast<T&&>(elements[i]));
+  }
   void grow(std::size_t count) {
-    T* memory = std::allocator<T>().allocate(count);
-    std::uninitialized_move_n(data(), size_, memory);
-    std::destroy_n(data(), size_);
-    if (heap_ != nullptr) std::allocator<T>().deallocate(heap_, capacity_);
+    T* memory = static_cast<T*>(::operator new(count * sizeof(T)));
+    const std::uint32_t size = size_;
+    move_to(memory);
+    reset();
     heap_ = memory;
+    size_ = size;
     capacity_ = static_cast<std::uint32_t>(count);
   }
   void reset() noexcept {
     clear();
-    if (heap_ != nullptr) std::allocator<T>().deallocate(heap_, capacity_);
+    if (heap_ != nullptr) ::operator delete(heap_);
     heap_ = nullptr;
     capacity_ = N;
   }
   void take(SmallVector& other) noexcept {
     if (other.heap_ != nullptr) {
-      heap_ = std::exchange(other.heap_, nullptr);
-      capacity_ = std::exchange(other.capacity_, static_cast<std::uint32_t>(N));
-      size_ = std::exchange(other.size_, 0U);
+      heap_ = other.heap_;
+      capacity_ = other.capacity_;
+      size_ = other.size_;
+      other.heap_ = nullptr;
+      other.capacity_ = N;
+      other.size_ = 0;
     } else {
-      std::uninitialized_move_n(other.data(), other.size_, inline_data());
+      other.move_to(inline_data());
       size_ = other.size_;
       other.clear();
     }

@@ -3,10 +3,10 @@
 /// Environment: owns the start and the end of a distributed program.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "tutti/core/export.hpp"
+#include "tutti/core/hidden.hpp"
 #include "tutti/device/device.hpp"
 
 namespace tutti {
@@ -62,7 +62,7 @@ class TUTTI_API Environment {
   struct Impl;  ///< Private.
 
  private:
-  std::unique_ptr<Impl> impl_;
+  detail::Hidden<Impl> impl_;
 };
 
 namespace comm {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/core/export.hpp"
+#include "tutti/core/hidden.hpp"
 #include "tutti/data/batch.hpp"
 #include "tutti/data/dataset.hpp"
 #include "tutti/data/row.hpp"
@@ -90,7 +91,7 @@ class TUTTI_API LoaderEngine {
   const DataLoaderOptions& options() const noexcept;
 
  private:
-  std::unique_ptr<LoaderState> state_;
+  tutti::detail::Hidden<LoaderState> state_;
 };
 
 template <class D>
@@ -156,13 +157,11 @@ class DataLoader {
   /// Takes over the dataset. ValueError naming the option if one is outside its domain. Workers start with the first pass.
   explicit DataLoader(D dataset, const DataLoaderOptions& options = {})
       : source_(std::make_unique<detail::DatasetSource<D>>(std::move(dataset), options)),
-        engine_(std::make_unique<detail::LoaderEngine>(*source_,
-                                                       static_cast<std::size_t>(source_->dataset().size()),
-                                                       std::string(tutti::detail::type_name<D>()), options)) {
-  }
+        engine_(new detail::LoaderEngine(*source_, static_cast<std::size_t>(source_->dataset().size()),
+                                         std::string(tutti::detail::type_name<D>()), options)) {}
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
-    engine_ = nullptr;  // ends the workers, which use the source
+    engine_ = {};  // ends the workers, which use the source
     source_ = std::move(other.source_);
     engine_ = std::move(other.engine_);
     current_ = std::move(other.current_);
@@ -236,7 +235,7 @@ class DataLoader {
 
  private:
   std::unique_ptr<detail::DatasetSource<D>> source_;
-  std::unique_ptr<detail::LoaderEngine> engine_;  // dies first: its workers use the source
+  tutti::detail::Hidden<detail::LoaderEngine> engine_;  // dies first: its workers use the source
   Batch current_{};
 };
 

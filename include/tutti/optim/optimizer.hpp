@@ -6,13 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "tutti/core/export.hpp"
+#include "tutti/core/hidden.hpp"
 #include "tutti/tensor/state_dict.hpp"
 #include "tutti/tensor/tensor.hpp"
 
@@ -108,7 +108,7 @@ class TUTTI_API Optimizer {
   virtual void load_options(std::span<const StateDict> groups) = 0;
 
  private:
-  std::unique_ptr<detail::OptimizerImpl> impl_;
+  tutti::detail::Hidden<detail::OptimizerImpl> impl_;
 };
 
 /// An optimizer whose groups have options of one type.

@@ -11,6 +11,7 @@
 #include "tutti/autograd/guards.hpp"
 #include "tutti/comm/process_group.hpp"
 #include "tutti/core/export.hpp"
+#include "tutti/core/hidden.hpp"
 #include "tutti/nn/module.hpp"
 #include "tutti/parallel/grad_bucket.hpp"
 
@@ -69,7 +70,7 @@ class TUTTI_API DistributedDataParallelBase {
   nn::ModuleBase* module_;
   std::shared_ptr<comm::ProcessGroup> group_;
   bool broadcast_buffers_;
-  std::unique_ptr<Reducer> reducer_;
+  tutti::detail::Hidden<Reducer> reducer_;
 };
 
 /// Wraps a module, which it refers to and which must outlive it. Call the wrapper in place of the module.

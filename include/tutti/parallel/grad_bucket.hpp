@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "tutti/comm/process_group.hpp"
 #include "tutti/core/export.hpp"
@@ -22,9 +23,9 @@ class TUTTI_API GradBucket {
   /// All gradients of the bucket, flat; each parameter's part starts on 64 bytes, what lies between is zero. A hook leaves
   /// the sum over all ranks here; the Reducer divides.
   const Tensor& buffer() const noexcept { return buffer_; }
-  std::span<const Tensor> parameters() const noexcept { return parameters_; }
+  std::span<const Tensor> parameters() const noexcept { return {parameters_.data(), parameters_.size()}; }
   /// Views of buffer(), one for each parameter, of its shape.
-  std::span<const Tensor> gradients() const noexcept { return gradients_; }
+  std::span<const Tensor> gradients() const noexcept { return {gradients_.data(), gradients_.size()}; }
   comm::ProcessGroup& group() const noexcept { return *group_; }
 
  private:

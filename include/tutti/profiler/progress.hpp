@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "tutti/core/export.hpp"
+#include "tutti/core/hidden.hpp"
 #include "tutti/data/data_loader.hpp"
 #include "tutti/profiler/step_profiler.hpp"
 #include "tutti/tensor/tensor.hpp"
@@ -62,7 +62,7 @@ class TUTTI_API ProgressMeter {
   double samples_per_second() const noexcept;
 
  private:
-  std::unique_ptr<ProgressState> state_;
+  tutti::detail::Hidden<ProgressState> state_;
 };
 
 }  // namespace detail

@@ -3,8 +3,7 @@
 /// Sizes and strides: up to kMaxDims numbers without an allocation.
 #pragma once
 
-#include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -19,6 +18,11 @@ namespace tutti {
 /// Greatest number of dimensions of a tensor.
 inline constexpr int kMaxDims = 8;
 
+namespace detail {
+/// Throws the ShapeError of more than kMaxDims dims.
+[[noreturn]] TUTTI_API void throw_too_many_dims(std::size_t given);
+}  // namespace detail
+
 /// Sizes, strides or a list of dims. Made of a braced list, a vector or a span; ShapeError for more than
 /// kMaxDims.
 class Dims {
@@ -30,13 +34,12 @@ class Dims {
   }
   /// Copies the values.
   constexpr Dims(std::span<const std::int64_t> values) {  // NOLINT: implicit
-    TUTTI_CHECK(values.size() <= kMaxDims, ShapeError, "a tensor has at most ", kMaxDims, " dims, given ",
-                values.size());
+    if (values.size() > kMaxDims) detail::throw_too_many_dims(values.size());
     for (const std::int64_t value : values) values_[static_cast<std::size_t>(size_++)] = value;
   }
   /// Copies the values.
   Dims(const std::vector<std::int64_t>& values)
-      : Dims(std::span<const std::int64_t>(values)) {}  // NOLINT: implicit
+      : Dims(std::span<const std::int64_t>(values.data(), values.size())) {}  // NOLINT: implicit
   /// `count` times the same value.
   static constexpr Dims filled(int count, std::int64_t value) {
     Dims dims;
@@ -50,21 +53,20 @@ class Dims {
   constexpr std::int64_t operator[](int i) const noexcept { return values_[static_cast<std::size_t>(i)]; }
   /// The same, to be written.
   constexpr std::int64_t& operator[](int i) noexcept { return values_[static_cast<std::size_t>(i)]; }
-  constexpr const std::int64_t* begin() const noexcept { return values_.data(); }  ///< First value.
-  constexpr const std::int64_t* end() const noexcept {
-    return values_.data() + size_;
-  }  ///< Behind the last value.
+  constexpr const std::int64_t* begin() const noexcept { return values_; }        ///< First value.
+  constexpr const std::int64_t* end() const noexcept { return values_ + size_; }  ///< Behind the last value.
   /// The last value; there must be one.
   constexpr std::int64_t back() const noexcept { return values_[static_cast<std::size_t>(size_ - 1)]; }
   /// Adds one at the end.
   constexpr void push_back(std::int64_t value) {
-    TUTTI_CHECK(size_ < kMaxDims, ShapeError, "a tensor has at most ", kMaxDims, " dims");
+    if (size_ == kMaxDims) detail::throw_too_many_dims(kMaxDims + 1);
     values_[static_cast<std::size_t>(size_++)] = value;
   }
   /// Adds one in front of `position`, 0 to size().
   constexpr void insert(int position, std::int64_t value) {
     push_back(value);
-    std::rotate(values_.begin() + position, values_.begin() + size_ - 1, values_.begin() + size_);
+    for (int i = size_ - 1; i > position; --i) (*this)[i] = (*this)[i - 1];
+    (*this)[position] = value;
   }
   /// Removes the one at `position`.
   constexpr void erase(int position) noexcept {
@@ -79,15 +81,17 @@ class Dims {
   }
   /// The values, for as long as this lives.
   operator std::span<const std::int64_t>() const noexcept {
-    return {begin(), static_cast<std::size_t>(size_)};
+    return {values_, static_cast<std::size_t>(size_)};
   }
   /// True for the same values in the same order.
   friend constexpr bool operator==(const Dims& a, const Dims& b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    bool equal = a.size_ == b.size_;
+    for (int i = 0; equal && i < a.size_; ++i) equal = a[i] == b[i];
+    return equal;
   }
 
  private:
-  std::array<std::int64_t, kMaxDims> values_{};
+  std::int64_t values_[kMaxDims] = {};
   int size_ = 0;
 };
 

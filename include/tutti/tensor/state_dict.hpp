@@ -50,9 +50,9 @@ class TUTTI_API StateDict {
   /// Entries whose names start with prefix, without it.
   StateDict with_prefix(std::string_view prefix) const;
 
-  std::size_t size() const noexcept { return entries_.size(); }  ///< Number of entries.
-  auto begin() const noexcept { return entries_.begin(); }       ///< First Entry.
-  auto end() const noexcept { return entries_.end(); }           ///< Behind the last Entry.
+  std::size_t size() const noexcept;    ///< Number of entries.
+  const Entry* begin() const noexcept;  ///< First entry.
+  const Entry* end() const noexcept;    ///< Behind the last entry.
 
  private:
   std::size_t lower_bound(std::string_view name) const noexcept;

@@ -24,7 +24,12 @@ tutti_status arange(const tutti_arange* call) noexcept {
         }
       } else {
         std::int64_t* out = reinterpret_cast<std::int64_t*>(values.bytes);
-        for (std::int64_t i = 0; i < count; ++i) out[i] = call->start.i + (first + i) * call->step.i;
+        // Unsigned: start may lie so far below 0 that the product alone has no place in 64 bits; the sum has.
+        const auto start = static_cast<std::uint64_t>(call->start.i);
+        const auto step = static_cast<std::uint64_t>(call->step.i);
+        for (std::int64_t i = 0; i < count; ++i) {
+          out[i] = static_cast<std::int64_t>(start + static_cast<std::uint64_t>(first + i) * step);
+        }
       }
       const void* result = values.bytes;
       if (stored != computed) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Hidden: the owner of what only a source file knows.
+#pragma once
+
+namespace tutti::detail {
+
+/// Owns an object of a type that only the source file defines. Does what std::unique_ptr does, whose
+/// instantiation costs every file that includes tutti.hpp about ten times as much.
+template <class T>
+class Hidden {
+ public:
+  Hidden() noexcept = default;
+  /// Takes over an object made by new.
+  explicit Hidden(T* object) noexcept : object_(object) {}
+  Hidden(Hidden&& other) noexcept : object_(other.release()) {}
+  Hidden& operator=(Hidden&& other) noexcept {
+    T* const taken = other.release();
+    delete object_;
+    object_ = taken;
+    return *this;
+  }
+  ~Hidden() { delete object_; }
+
+  T* get() const noexcept { return object_; }
+  T* operator->() const noexcept { return object_; }
+  T& operator*() const noexcept { return *object_; }
+  /// Gives the object up to the caller.
+  T* release() noexcept {
+    T* const object = object_;
+    object_ = nullptr;
+    return object;
+  }
+
+ private:
+  T* object_ = nullptr;
+};
+
+}  // namespace tutti::detail
