@@ -23,8 +23,9 @@ using test::own_rank;
 using test::ranks;
 using testing::expect_error;
 
-// 70,001 float64 are more than two chunks of a stage; 2 KiB is where tensors begin to be used in place.
-const std::int64_t kCounts[] = {0, 1, 3, 17, 1000, 4096, 4097, 70'001};
+// 65,537 float32 are a chunk of two ranks' stages and one element more, 70,001 float64 more than two chunks;
+// 2 KiB is where tensors begin to be used in place.
+const std::int64_t kCounts[] = {0, 1, 3, 17, 1000, 4096, 4097, 65'537, 70'001};
 
 template <class T>
 void expect_reduced(const Tensor& tensor, ReduceOp op, const std::string& what) {
