@@ -10,6 +10,7 @@
 #include "tutti/core/dtype.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/half.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/phase.hpp"
 #include "tutti/core/random.hpp"
 #include "tutti/core/threads.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/environment_variables.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/trace.hpp"
 
 namespace tutti::backend {
@@ -43,7 +43,7 @@ std::string program_folder() {
 }
 
 void log_of_host(int32_t level, const char* text) {
-  log::write(static_cast<log::Level>(std::clamp(level, 0, 3)), text != nullptr ? text : "");
+  logging::write(static_cast<logging::Level>(std::clamp(level, 0, 3)), text != nullptr ? text : "");
 }
 int64_t now_of_host() { return trace::now_ns(); }
 int32_t trace_enabled_of_host() { return trace::enabled() ? 1 : 0; }

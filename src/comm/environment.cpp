@@ -13,7 +13,7 @@
 #include "core/environment_variables.hpp"
 #include "core/team.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 
 namespace tutti {
 
@@ -87,7 +87,7 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
   if (bootstrap == nullptr || bootstrap->size() == 1) return;
   impl.rank = bootstrap->rank();
   impl.size = bootstrap->size();
-  log::set_rank(impl.rank);
+  logging::set_rank(impl.rank);
   comm::watch_for_failure(impl.rank, nullptr, impl.mpi != nullptr);
   impl.job = std::make_unique<comm::Job>(std::move(bootstrap), timeout_s);
   comm::watch_for_failure(impl.rank, impl.job->host, impl.mpi != nullptr);
@@ -98,12 +98,12 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
 // Leaves a job that was joined, since the Environment can't be made after all.
 void leave(Environment::Impl& impl) noexcept {
   comm::stop_watching();
-  log::set_rank(-1);
+  logging::set_rank(-1);
   if (impl.job == nullptr) return;
   try {
     impl.job->close();  // the other ranks leave as well, or learn that this one does
   } catch (const std::exception& error) {
-    log::warning("leaving the job: ", error.what());
+    logging::warning("leaving the job: ", error.what());
     impl.job->host->depart();
     impl.mpi = nullptr;  // it would wait for them
   }
@@ -163,7 +163,7 @@ Environment::~Environment() {
     }
     impl_->job = nullptr;
     comm::stop_watching();
-    log::set_rank(-1);
+    logging::set_rank(-1);
   }
   if (impl_->mpi != nullptr) impl_->mpi->finish();
 }

@@ -10,7 +10,7 @@
 
 #include "core/parallel_for.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/trace.hpp"
 
 namespace tutti::comm {
@@ -47,9 +47,9 @@ void warn_of_lost(const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& failure) {
-    log::warning(failure.what());
+    logging::warning(failure.what());
   } catch (...) {
-    log::warning("a send or receive has failed while the Environment ended");
+    logging::warning("a send or receive has failed while the Environment ended");
   }
 }
 

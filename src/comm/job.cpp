@@ -7,7 +7,7 @@
 
 #include "comm/self/self_transport.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 
 namespace tutti::comm {
 
@@ -21,7 +21,8 @@ void Job::set_current(Job* job) noexcept { current_job.store(job, std::memory_or
 Job::Job(std::unique_ptr<Bootstrap> bootstrap, double timeout) : timeout_s(timeout) {
   host = Host::create(*bootstrap, Deadline(timeout_s));
   if (!host->shares_memory()) {
-    log::warning("ranks of this host don't share memory, so they communicate more slowly: ", host->reason());
+    logging::warning("ranks of this host don't share memory, so they communicate more slowly: ",
+                     host->reason());
   }
   heap = std::make_shared<SharedHeap>();
   std::vector<int> ranks(static_cast<std::size_t>(bootstrap->size()));

@@ -6,7 +6,7 @@
 
 #include "core/environment_variables.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -108,8 +108,8 @@ IsaLevel read_active_isa() {
   for (const IsaLevel level : {IsaLevel::kV2, IsaLevel::kV3, IsaLevel::kV4}) {
     if (*wanted != name(level)) continue;
     if (level <= detected) return level;
-    log::warning("TUTTI_ISA asks for ", name(level), ", but this machine supports ", name(detected),
-                 "; using ", name(detected));
+    logging::warning("TUTTI_ISA asks for ", name(level), ", but this machine supports ", name(detected),
+                     "; using ", name(detected));
     return detected;
   }
   detail::fail<ValueError>("TUTTI_ISA must be v2, v3 or v4, but is \"", *wanted, "\"");

@@ -18,7 +18,7 @@
 #include "core/team.hpp"
 #include "core/topology.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 
 namespace tutti {
 
@@ -94,7 +94,7 @@ void make_openmp_spin_briefly(int threads) {
       sleep_forever();
     }).detach();
   } catch (const std::system_error&) {
-    log::warning("no thread can be started to shorten the OpenMP threads' spinning");
+    logging::warning("no thread can be started to shorten the OpenMP threads' spinning");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 #else
@@ -211,7 +211,7 @@ void TeamBinding::enter(int slot) const noexcept {
   // The first thread moves to its core but may use all of the rank's: what it starts later (loader and
   // communication threads, OpenMP threads of a region that is larger than the last) inherits its mask.
   if (!pinned || slot == 0) done = bind_calling_thread(current->cores.data(), current->cores.size()) && done;
-  if (!done) log::info("the system refuses to bind compute thread ", slot);
+  if (!done) logging::info("the system refuses to bind compute thread ", slot);
 }
 
 std::string team_text() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tutti/core/trace.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -32,8 +34,11 @@ Registry& registry() {
 
 enum class ThreadState : std::uint8_t { kNew, kRecording, kEnded };
 constinit thread_local Ring* thread_ring = nullptr;
-constinit thread_local const char* thread_name = "thread";
+constinit thread_local const char* thread_name = nullptr;  // not set
 constinit thread_local ThreadState thread_state = ThreadState::kNew;
+
+// The name of a thread that has set none. Linux numbers a process's first thread as the process.
+const char* default_thread_name() noexcept { return gettid() == getpid() ? "main" : "thread"; }
 
 // Its destructor hands the ring to the registry, which drops it after the next take.
 struct RingOwner {
@@ -50,7 +55,8 @@ struct RingOwner {
   try {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    all.rings.push_back(std::make_unique<Ring>(all.next_thread_index, thread_name));
+    all.rings.push_back(std::make_unique<Ring>(all.next_thread_index,
+                                               thread_name != nullptr ? thread_name : default_thread_name()));
     ++all.next_thread_index;
     thread_ring = all.rings.back().get();
   } catch (const std::bad_alloc&) {

@@ -26,7 +26,7 @@
 #include "tutti/autograd/engine.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/phase.hpp"
 #include "tutti/core/trace.hpp"
 
@@ -317,8 +317,8 @@ void Reducer::abandon() noexcept {
     }
     drop_gradients();
   } catch (const std::exception& error) {
-    log::warning("DistributedDataParallel: can't tell the other ranks that backward has failed: ",
-                 error.what());
+    logging::warning("DistributedDataParallel: can't tell the other ranks that backward has failed: ",
+                     error.what());
   }
 }
 

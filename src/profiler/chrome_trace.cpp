@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/trace.hpp"
 #include "tutti/tensor/factories.hpp"
 
@@ -96,8 +96,8 @@ std::string events_of(int rank, const std::vector<trace::ThreadRecords>& threads
                    "\n",
                    rank, thread.thread_index, escaped(thread.thread_name));
     if (thread.dropped > 0) {
-      log::warning("write_chrome_trace: ", thread.dropped, " older records of lane ", thread.thread_index,
-                   " (", thread.thread_name, ") were overwritten");
+      logging::warning("write_chrome_trace: ", thread.dropped, " older records of lane ", thread.thread_index,
+                       " (", thread.thread_name, ") were overwritten");
     }
     for (const trace::Record& record : thread.records) {
       fmt::format_to(

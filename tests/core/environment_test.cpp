@@ -14,7 +14,7 @@
 #include "core/deadline.hpp"
 #include "core/environment_variables.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/threads.hpp"
 
 namespace tutti {
@@ -83,10 +83,10 @@ TEST(EnvironmentVariables, FlagsTakeTheUsualWords) {
 
 TEST(Log, LevelComesFromTheEnvironment) {
   const auto lines = [] {
-    log::debug("d");
-    log::info("i");
-    log::warning("w");
-    log::error("e");
+    logging::debug("d");
+    logging::info("i");
+    logging::warning("w");
+    logging::error("e");
     return "end";
   };
   expect_child("TUTTI_LOG_LEVEL", "", lines, "^.tutti warning. w\n.tutti error. e\nend");
@@ -104,12 +104,12 @@ TEST(Log, EachLineIsOneWriteWithLevelAndRank) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
   const int saved = dup(STDERR_FILENO);
   ASSERT_GE(dup2(ends[1], STDERR_FILENO), 0);
-  log::write(log::Level::kError, "first");
-  log::set_rank(3);
-  log::warning("bucket ", 2, " is late by ", 0.5, " s");
-  log::set_rank(-1);
+  logging::write(logging::Level::kError, "first");
+  logging::set_rank(3);
+  logging::warning("bucket ", 2, " is late by ", 0.5, " s");
+  logging::set_rank(-1);
   const std::string long_text(5000, 'x');
-  log::write(log::Level::kWarning, long_text);
+  logging::write(logging::Level::kWarning, long_text);
   dup2(saved, STDERR_FILENO);
   close(saved);
   close(ends[1]);

@@ -77,6 +77,13 @@ TEST_F(Tracing, RecordsOfAThreadThatHasEndedAreTakenOnceUnderItsName) {
   EXPECT_TRUE(take().empty());
 }
 
+TEST_F(Tracing, FirstThreadOfTheProcessIsMain) {
+  { const Range range("here"); }
+  const auto threads = take();
+  ASSERT_EQ(threads.size(), 1U);
+  EXPECT_STREQ(threads[0].thread_name, "main");
+}
+
 // A writer that laps a small ring many times during each take: no record is torn or repeated, and those that are missing
 // are counted.
 TEST(TraceRing, TakeBesideARunningWriterGivesWholeRecordsInOrder) {

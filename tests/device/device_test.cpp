@@ -29,6 +29,12 @@ TEST(Device, OtherTextIsAnErrorThatQuotesIt) {
   }
 }
 
+TEST(Device, TextInAMessageIsNoDevice) {
+  char text[] = "rank 1";
+  char* const changeable = text;
+  EXPECT_EQ(concat(changeable, " on ", Device("cuda:1")), "rank 1 on cuda:1");
+}
+
 TEST(Device, CpuIsThere) {
   EXPECT_EQ(device_count(DeviceType::kCpu), 1);
   EXPECT_TRUE(is_available(DeviceType::kCpu));

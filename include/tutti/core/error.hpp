@@ -67,10 +67,10 @@ void append(std::string& text, T part) {
   append(text, static_cast<double>(part));
 }
 
-/// Anything with a to_text(x) found by argument-dependent lookup (DType, Dims, Device) can stand in a
-/// message.
+/// Any class or enumeration with a to_text(x) found by argument-dependent lookup (DType, Dims, Device) can
+/// stand in a message. Others not: a char* would become a Device.
 template <class T>
-concept HasToText = requires(const T& part) {
+concept HasToText = (std::is_class_v<T> || std::is_enum_v<T>)&&requires(const T& part) {
   { to_text(part) } -> std::convertible_to<std::string>;
 };
 template <HasToText T>

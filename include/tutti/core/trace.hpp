@@ -24,7 +24,7 @@ struct Record {
 /// The records of one thread, oldest first.
 struct ThreadRecords {
   std::uint64_t thread_index;  ///< 0, 1, 2 ... in the order in which threads recorded first.
-  const char* thread_name;     ///< As set by set_thread_name, or "thread".
+  const char* thread_name;     ///< As set by set_thread_name; else "main" or "thread".
   std::uint64_t dropped;       ///< Records that were overwritten because the ring was full.
   std::vector<Record> records;
 };

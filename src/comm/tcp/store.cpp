@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "tutti/core/error.hpp"
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 
 namespace tutti::comm {
 
@@ -98,7 +98,7 @@ void Store::serve() noexcept {
       if (watched[1].revents != 0) accept_all();
     }
   } catch (const std::exception& error) {
-    log::error("env://: the meeting place has failed: ", error.what());
+    logging::error("env://: the meeting place has failed: ", error.what());
   }
 }
 
@@ -148,7 +148,8 @@ void Store::handle(Connection& connection, const std::string& frame) {
   if (!connection.is_known) {
     connection.is_known = frame == hello(token_);
     connection.is_broken = !connection.is_known;
-    if (connection.is_broken) log::warning("env://: dropped a connection that does not belong to this job");
+    if (connection.is_broken)
+      logging::warning("env://: dropped a connection that does not belong to this job");
     return;
   }
   if (frame.starts_with('X')) {
@@ -168,8 +169,8 @@ void Store::handle_part(Connection& connection, const std::string& frame) {
   Meeting& meeting = meetings_[key];
   if (rank < 0 || size <= rank || size > kGreatestSize || (meeting.size != 0 && meeting.size != size) ||
       !meeting.parts.emplace(rank, rest).second) {
-    log::warning("env://: dropped a connection of rank ", rank, " of ", size, " in ", key,
-                 ": that rank was there already, or another size was named");
+    logging::warning("env://: dropped a connection of rank ", rank, " of ", size, " in ", key,
+                     ": that rank was there already, or another size was named");
     connection.is_broken = true;
     return;
   }

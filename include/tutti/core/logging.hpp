@@ -9,7 +9,7 @@
 #include "tutti/core/error.hpp"
 #include "tutti/core/export.hpp"
 
-namespace tutti::log {
+namespace tutti::logging {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
@@ -38,4 +38,4 @@ void error(const Parts&... parts) {
   if (enabled(Level::kError)) write(Level::kError, concat(parts...));
 }
 
-}  // namespace tutti::log
+}  // namespace tutti::logging

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tutti/core/log.hpp"
+#include "tutti/core/logging.hpp"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace tutti::log {
+namespace tutti::logging {
 
 namespace {
 
@@ -74,4 +74,4 @@ void write(Level level, std::string_view text) noexcept {
 void set_rank(int rank) noexcept { line_rank.store(rank, std::memory_order_relaxed); }
 int rank() noexcept { return line_rank.load(std::memory_order_relaxed); }
 
-}  // namespace tutti::log
+}  // namespace tutti::logging
