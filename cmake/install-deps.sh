@@ -3,16 +3,17 @@
 #
 # Installs the Debian packages (Debian 12, Ubuntu 24.04) that Tutti is built with, where they are missing:
 #
-#   bash cmake/install-deps.sh [--data] [--tests] [--full]
+#   bash cmake/install-deps.sh [--data] [--tests] [--full] [--peer]
 #
 # Without an option: what the library and the examples need. --data adds Fashion-MNIST, --tests what tests/run.sh needs, --full what
-# tests/run.sh --full needs, with a second oneDNN from PyPI. As root, or through sudo. With everything in place it does nothing.
+# tests/run.sh --full needs, with a second oneDNN from PyPI, --peer what PyTorch is installed and compiles with. As root, or through sudo. With everything in place it does nothing.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libopenmpi-dev openmpi-bin libdnnl-dev libfmt-dev nlohmann-json3-dev librandom123-dev
           libhwloc-dev libxxhash-dev zlib1g-dev libcli11-dev)
 test_packages=(ccache libgtest-dev pkg-config python3 binutils dataset-fashion-mnist)
 full_packages=(clang clang-format libomp-dev qemu-user python3-pip)
+peer_packages=(python3 python3-dev python3-venv)
 fetch_onednn=no
 
 for argument in "$@"; do
@@ -20,7 +21,8 @@ for argument in "$@"; do
     --data) packages+=(dataset-fashion-mnist) ;;
     --tests) packages+=("${test_packages[@]}") ;;
     --full) packages+=("${test_packages[@]}" "${full_packages[@]}"); fetch_onednn=yes ;;
-    *) echo "install-deps.sh: wanted --data, --tests or --full, given '$argument'" >&2; exit 2 ;;
+    --peer) packages+=("${peer_packages[@]}") ;;
+    *) echo "install-deps.sh: wanted --data, --tests, --full or --peer, given '$argument'" >&2; exit 2 ;;
   esac
 done
 

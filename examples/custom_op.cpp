@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
   // Sends gradients in half precision. Returns the work that leaves their sum over the ranks in the bucket.
   model.register_comm_hook([](parallel::GradBucket& bucket) {
     const Tensor half = bucket.buffer().to(DType::kFloat16);
-    return bucket.group().all_reduce(half).then([&bucket, half] { Tensor(bucket.buffer()).copy_(half); });
+    return bucket.group().all_reduce(half).then([&bucket, half] { bucket.buffer().copy_(half); });
   });
   data::DataLoader loader{Sensors{}, {.batch_size = 64, .shuffle = true, .num_workers = 1}};
   optim::AdamW optimizer{net.parameters(), {.lr = 1e-2}};

@@ -27,6 +27,11 @@ while [ $# -gt 0 ]; do
   esac
 done
 
+if ! [[ "$ranks" =~ ^[1-9][0-9]{0,3}$ ]]; then
+  echo "demo.sh: --ranks wanted 1 to 9999, given '$ranks'" >&2
+  exit 2
+fi
+
 if [ -n "$data" ]; then
   bash "$source_dir/cmake/install-deps.sh"
   [ "${data#/}" != "$data" ] || data=$caller_dir/$data

@@ -11,6 +11,7 @@
 #include "core/parallel_for.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
+#include "tutti/core/phase.hpp"
 #include "tutti/core/trace.hpp"
 
 namespace tutti::comm {
@@ -242,6 +243,7 @@ void Executor::wait(detail::WorkState& work) {
     wait_inside(work);
     return;
   }
+  const phase::Scope exposed(phase::Kind::kExposedCommunication);
   waiting_.fetch_add(1, std::memory_order_relaxed);
   while (!work.is_done()) {
     if (run_mutex_.try_lock()) {

@@ -26,32 +26,18 @@
 #include "tutti/autograd/engine.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/core/error.hpp"
-#include "tutti/core/logging.hpp"
-#include "tutti/core/phase.hpp"
 #include "tutti/core/trace.hpp"
 
 namespace tutti::parallel {
 
 namespace {
 
-constexpr const char* kMissing = "no gradient for ";
 constexpr std::size_t kStatusBytes = 64;  // keeps the bucket's length a multiple of the slots' alignment
 
 std::size_t to_bytes(double mebibytes, const char* option) {
   TUTTI_CHECK(mebibytes > 0 && mebibytes < 1e9, ValueError, "DistributedDataParallel: ", option,
               " must be a positive number of MiB, given ", mebibytes);
   return static_cast<std::size_t>(mebibytes * 1024 * 1024);
-}
-
-// What a rank gets because another one has failed.
-bool is_comm_error(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const CommError&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
 }
 
 bool same_memory(const Tensor& a, const Tensor& b) {
@@ -73,11 +59,7 @@ Reducer::Reducer(std::vector<nn::NamedTensor> parameters, std::shared_ptr<comm::
   attach_hooks();
 }
 
-Reducer::~Reducer() {
-  for (const Slot& slot : slots_) {
-    if (as_bucket_view_ && slot.parameter.requires_grad()) autograd::clear_grad_destination(slot.parameter);
-  }
-}
+Reducer::~Reducer() { write_elsewhere(); }
 
 void Reducer::build_buckets(const DistributedDataParallelOptions& options) {
   std::vector<Tensor> parameters;
@@ -117,10 +99,22 @@ void Reducer::make_bucket(std::size_t index, std::size_t count, const BucketLayo
 }
 
 void Reducer::attach_hooks() {
+  write_into_buckets();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (as_bucket_view_) autograd::set_grad_destination(slots_[i].parameter, slots_[i].view);
     handles_.push_back(autograd::register_post_accumulate_grad_hook(
         slots_[i].parameter, [this, i](const Tensor&) { on_grad_ready(i); }));
+  }
+}
+
+void Reducer::write_into_buckets() {
+  for (const Slot& slot : slots_) {
+    if (as_bucket_view_) autograd::set_grad_destination(slot.parameter, slot.view);
+  }
+}
+
+void Reducer::write_elsewhere() noexcept {
+  for (const Slot& slot : slots_) {
+    if (as_bucket_view_ && slot.parameter.requires_grad()) autograd::clear_grad_destination(slot.parameter);
   }
 }
 
@@ -129,7 +123,7 @@ void Reducer::attach_hooks() {
 void Reducer::on_grad_ready(std::size_t slot_index) {
   if (!sync_) return;
   const trace::Range range("on_grad_ready", static_cast<std::int64_t>(slot_index));
-  if (!in_progress_) start_backward();
+  if (!in_progress_ || abandoned_) start_backward();
   Slot& slot = slots_[slot_index];
   TUTTI_CHECK(!slot.ready, AutogradError, "DistributedDataParallel: parameter ", slot.name,
               " got a second gradient in one backward");
@@ -164,19 +158,20 @@ void Reducer::finalize() {
   const autograd::NoGradGuard no_grad;
   const bool incomplete = next_bucket_ < buckets_.size();
   if (incomplete) launch_incomplete_buckets();
-  std::exception_ptr failure;
-  std::exception_ptr status_failure;
-  {
-    const phase::Scope exposed(phase::Kind::kExposedCommunication);
-    failure = wait_for_buckets();
-    status_failure = comm_hook_ ? agree_on_status(incomplete || failure != nullptr) : failure;
-  }
+  const std::exception_ptr failure = wait_for_buckets();
+  const std::exception_ptr status_failure =
+      comm_hook_ ? agree_on_status(incomplete || failure != nullptr || owes_a_step_) : failure;
   if (status_failure != nullptr) {  // the group has failed, and all ranks know that
     drop_step();
     std::rethrow_exception(failure != nullptr ? failure : status_failure);
   }
   if (raw::select(status_, 0, 0).item() != 0) throw_failures(failure);
-  for (Bucket& bucket : buckets_) hand_back(bucket);
+  try {
+    for (Bucket& bucket : buckets_) hand_back(bucket);
+  } catch (...) {
+    drop_step();
+    throw;
+  }
   reset();
 }
 
@@ -199,6 +194,7 @@ class Reducer::Watch {
 
 void Reducer::start_backward() {
   settle();
+  if (owes_a_step_) raw::fill(status_, 1);
   in_progress_ = true;
   autograd::queue_callback([watch = std::make_shared<Watch>(*this)] { watch->finalize(); });
 }
@@ -258,12 +254,15 @@ void Reducer::hand_back(Bucket& bucket) {
                                bucket.whole.dtype()};
     divide.scalar_input = 1;
     divide.scalar = group_->size();
-    dispatch::pointwise_into(bucket.grads.buffer(), divide, {&bucket.grads.buffer()});
+    const Tensor sums = bucket.grads.buffer();
+    dispatch::pointwise_into(sums, divide, {&sums});
   }
   for (const std::size_t index : bucket.slots) {
     Slot& slot = slots_[index];
     if (!as_bucket_view_) {
       const Tensor grad = slot.parameter.grad();
+      TUTTI_CHECK(grad.defined(), AutogradError, "DistributedDataParallel: the gradient of ", slot.name,
+                  " was taken away by a hook before it was averaged");
       raw::copy(grad, slot.view);
       raw::bump_version(grad);
     }
@@ -284,94 +283,10 @@ void Reducer::reset() {
   abandoned_ = false;
 }
 
-// ---- failures ---------------------------------------------------------------------------------------------------------------
-
-// What the buckets hold is no mean of anything: nobody may step on it.
-void Reducer::drop_gradients() {
-  for (Slot& slot : slots_) slot.parameter.set_grad({});
-}
-
-void Reducer::drop_step() {
-  drop_gradients();
-  raw::fill(status_, 0);
-  reset();
-}
-
-// Without waiting for the others, whose step may be long: the program is about to learn of its exception. Only a hook's
-// functions must be over, which may use what the program destroys next.
-void Reducer::abandon() noexcept {
-  abandoned_ = true;
-  try {
-    const autograd::NoGradGuard no_grad;
-    const bool incomplete = next_bucket_ < buckets_.size();
-    if (incomplete) launch_incomplete_buckets();
-    if (comm_hook_) {
-      wait_for_buckets();
-      launch_status(true);
-    }
-    // The others exchange what has happened; this rank does it on the communication thread. If its last bucket had left with a
-    // good status, they have a good step.
-    if (incomplete || comm_hook_) {
-      report_ = comm::Work().then(
-          [group = group_] { group->exchange("its backward has thrown an exception of its own"); });
-    }
-    drop_gradients();
-  } catch (const std::exception& error) {
-    logging::warning("DistributedDataParallel: can't tell the other ranks that backward has failed: ",
-                     error.what());
-  }
-}
-
-void Reducer::settle() {
-  if (!abandoned_) return;
-  wait_for_buckets();
-  try {
-    report_.wait();
-  } catch (const Error&) {  // the group's next operation says so again
-  }
-  drop_step();
-}
-
-std::string Reducer::own_failure(const std::exception_ptr& failure) const {
-  if (failure != nullptr) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      return concat("its comm hook: ", error.what());
-    } catch (...) {
-      return "its comm hook: an exception that is no std::exception";
-    }
-  }
-  std::string missing;
-  for (const Slot& slot : slots_) {
-    if (!slot.ready) missing += concat(missing.empty() ? kMissing : ", ", slot.name);
-  }
-  return missing;
-}
-
-void Reducer::throw_failures(const std::exception_ptr& failure) {
-  const std::string mine = own_failure(failure);
-  const bool rethrows = failure != nullptr && !is_comm_error(failure);
-  drop_step();
-  const std::vector<std::string> all = group_->exchange(mine);
-  if (rethrows) std::rethrow_exception(failure);
-  std::string text;
-  bool some_missing = false;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].empty()) text += concat("\n  rank ", rank, ": ", all[rank]);
-    some_missing = some_missing || all[rank].starts_with(kMissing);
-  }
-  throw AutogradError(
-      concat("DistributedDataParallel: this backward has failed:", text,
-             some_missing ? "\nEvery parameter must take part in the loss on every rank; freeze the others "
-                            "with requires_grad_(false) before wrapping the module."
-                          : "",
-             "\nAll gradients of this step were dropped."));
-}
-
 // ---- settings ---------------------------------------------------------------------------------------------------------------
 
 void Reducer::set_comm_hook(CommHook hook) {
+  settle();
   TUTTI_CHECK(!in_progress_, AutogradError, "register_comm_hook: not during a backward");
   comm_hook_ = std::move(hook);
 }

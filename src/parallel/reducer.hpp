@@ -53,6 +53,9 @@ class Reducer {
   void build_buckets(const DistributedDataParallelOptions& options);
   void make_bucket(std::size_t index, std::size_t count, const struct BucketLayout& layout);
   void attach_hooks();
+  // Whether autograd writes gradients into the buckets' views.
+  void write_into_buckets();
+  void write_elsewhere() noexcept;
 
   // The four steps of a backward, in call order.
   void on_grad_ready(std::size_t slot_index);
@@ -83,10 +86,11 @@ class Reducer {
   std::size_t next_bucket_ = 0;  // the one to launch next
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
-  bool abandoned_ = false;  // the last backward has thrown; what it launched may be under way
-  Tensor status_;           // one number, 0 unless a rank has failed; travels with the last bucket
-  comm::Work status_work_;  // with a comm hook it travels on its own, after all buckets
-  comm::Work report_;       // of an abandoned backward, to the others
+  bool abandoned_ = false;    // the last backward has thrown; what it launched may be under way
+  bool owes_a_step_ = false;  // it had thrown after its gradients had left: the others have stepped
+  Tensor status_;             // one number, 0 unless a rank has failed; travels with the last bucket
+  comm::Work status_work_;    // with a comm hook it travels on its own, after all buckets
+  comm::Work report_;         // of an abandoned backward, to the others
   std::exception_ptr hook_failure_;
   CommHook comm_hook_;
   std::vector<autograd::HookHandle> handles_;

@@ -87,6 +87,7 @@ class FailureOfOneRank : public ::testing::Test {
   DistributedDataParallel<SmallNet> model_{net_, {.bucket_cap_mb = 0.0001, .first_bucket_cap_mb = 0.0001}};
   Samples part_;
   bool has_thrown_ = false;
+  std::size_t arrived_ = 0;
 };
 
 TEST_F(FailureOfOneRank, InItsCommHook) {
@@ -134,6 +135,48 @@ TEST_F(FailureOfOneRank, InAnotherHookOfBackwardBesideACommHook) {
     return Tensor();
   });
   expect_failure("its backward has thrown an exception of its own");
+  expect_good_step();
+}
+
+// Two graphs at once: the second backward begins with nothing called in between.
+TEST_F(FailureOfOneRank, TheNextBackwardNeedsNoForwardBefore) {
+  const auto handle = autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
+    throw_once();
+    return Tensor();
+  });
+  const Tensor first = loss_of(model_, part_);
+  const Tensor second = loss_of(model_, part_);
+  if (own_rank() == 1) {
+    expect_error<ValueError>([&] { first.backward(); }, "this is rank 1's");
+  } else {
+    expect_error<AutogradError>([&] { first.backward(); }, "its backward has thrown");
+  }
+  second.backward();
+  std::vector<Tensor> gradients;
+  for (const Tensor& gradient : gradients_of(net_)) gradients.push_back(gradient.clone());
+  EXPECT_TRUE(same_on_all_ranks(gradients));
+  net_.zero_grad();
+  loss_of(model_, part_).backward();
+  EXPECT_TRUE(same_bits(gradients, gradients_of(net_)));
+}
+
+// It throws when its last gradient has left: the others step, and learn of it in the next backward.
+TEST_F(FailureOfOneRank, AfterItsLastBucketHasLeft) {
+  std::vector<autograd::HookHandle> handles;
+  for (const Tensor& parameter : net_.parameters()) {
+    handles.push_back(autograd::register_post_accumulate_grad_hook(
+        parameter, [&, left = net_.parameters().size()](const Tensor&) {
+          if (++arrived_ % left == 0) throw_once();
+        }));
+  }
+  if (own_rank() == 1) {
+    expect_error<ValueError>([&] { loss_of(model_, part_).backward(); }, "this is rank 1's");
+  } else {
+    EXPECT_NO_THROW(loss_of(model_, part_).backward());
+  }
+  net_.zero_grad();
+  expect_error<AutogradError>([&] { loss_of(model_, part_).backward(); },
+                              "rank 1: its last backward has thrown after its gradients had left");
   expect_good_step();
 }
 

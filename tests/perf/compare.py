@@ -21,10 +21,11 @@ Case = collections.namedtuple("Case", "name case ranks modes items unit goal")
 # A case with items counts them a second and rank; one without, microseconds for one repetition.
 CASES = [
     Case("lenet_batch_64", "lenet", 1, ["eager", "channels_last", "compile"], 64, "images/s", 2.0),
-    Case("lenet_batch_64_ddp", "lenet", 2, ["eager", "channels_last"], 64, "images/s and rank", 2.5),
+    Case("lenet_batch_64_ddp", "lenet", 2, ["eager", "channels_last", "compile"], 64, "images/s and rank", 2.5),
     Case("mlp_batch_128", "mlp", 1, ["eager", "compile"], 128, "rows/s", 1.4),
-    Case("mlp_batch_128_ddp", "mlp", 2, ["eager"], 128, "rows/s and rank", 3.0),
+    Case("mlp_batch_128_ddp", "mlp", 2, ["eager", "compile"], 128, "rows/s and rank", 3.0),
     Case("chain_of_200_small_ops", "chain", 1, ["eager"], None, "us", 10.0),
+    Case("1000_ranges_while_off", "ranges", 1, ["eager"], None, "us", None),
     Case("adamw_1000_tensors_of_64", "adamw_small", 1, ["foreach", "fused"], None, "us", 20.0),
     Case("adamw_25m_parameters", "adamw_large", 1, ["foreach", "fused"], None, "us", 1.2),
     Case("clip_grad_norm_25m", "clip_grad_norm", 1, ["eager"], None, "us", None),

@@ -46,6 +46,13 @@ Step chain() {
   };
 }
 
+// 1,000 trace points while tracing is off.
+Step ranges() {
+  return [] {
+    for (int i = 0; i < 1000; ++i) const tutti::trace::Range range("step");
+  };
+}
+
 std::vector<Tensor> parameters_with_gradients(int count, std::int64_t size) {
   std::vector<Tensor> parameters;
   for (int i = 0; i < count; ++i) {
@@ -97,6 +104,7 @@ constexpr Case kCases[] = {
     {"lenet", [] { return training<LeNet>(lenet_batch()); }},
     {"mlp", [] { return training<Mlp>(mlp_batch()); }},
     {"chain", chain},
+    {"ranges", ranges},
     {"adamw_small", [] { return adamw(1000, 64); }},
     {"adamw_large", [] { return adamw(50, 500'000); }},
     {"clip_grad_norm", clip_grad_norm},

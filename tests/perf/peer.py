@@ -64,6 +64,15 @@ def chain():
     return step
 
 
+def ranges():
+    def step():
+        for _ in range(1000):
+            with torch.profiler.record_function("step"):
+                pass
+
+    return step
+
+
 def parameters_with_gradients(count, size):
     parameters = [torch.randn(size, requires_grad=True) for _ in range(count)]
     for parameter in parameters:
@@ -107,6 +116,7 @@ CASES = {
     "lenet": lambda mode: training(LeNet(), torch.randn(64, 1, 28, 28), mode),
     "mlp": lambda mode: training(mlp(), torch.randn(128, 784), mode),
     "chain": lambda mode: chain(),
+    "ranges": lambda mode: ranges(),
     "adamw_small": lambda mode: adamw(1000, 64, mode),
     "adamw_large": lambda mode: adamw(50, 500_000, mode),
     "clip_grad_norm": lambda mode: clip_grad_norm(),

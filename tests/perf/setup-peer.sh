@@ -8,6 +8,7 @@ version=${TORCH_VERSION:-2.15.0}
 if "$peer/bin/python" -c "import torch, sys; sys.exit(torch.__version__.split('+')[0] != '$version')" 2>/dev/null; then
   exit 0
 fi
+bash "$here/../../cmake/install-deps.sh" --peer >&2
 echo "installing PyTorch $version from PyPI into $peer" >&2
 python3 -m venv "$peer"
 "$peer/bin/pip" install --quiet --disable-pip-version-check "torch==$version" numpy

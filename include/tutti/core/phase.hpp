@@ -17,7 +17,7 @@ enum class Kind : std::uint8_t {
   kDataWait,  ///< Waiting for the next batch.
   kForward,   ///< From the first call of a module until another phase begins: the loss is part of it.
   kBackward,  ///< Running backward, but for the next.
-  kExposedCommunication,  ///< Waiting for collectives that computing did not hide.
+  kExposedCommunication,  ///< Waiting for other ranks: communication that computing did not hide.
   kOptimizer,             ///< Optimizer::step.
 };
 inline constexpr int kKinds = 6;

@@ -78,9 +78,11 @@ class TUTTI_API DistributedDataParallelBase {
 /// Construction is collective: every rank of the group must wrap the same module. Parameter names, shapes, dtypes and
 /// requires_grad are compared, and ModuleError on every rank names the first difference; then rank 0's parameters and buffers
 /// are copied to all. A backward in which a parameter that requires grad got no gradient throws AutogradError on every rank,
-/// names rank and parameter, and leaves no gradients. So does one that throws on a rank, in a comm hook or elsewhere: that rank gets
-/// its own exception. A backward that reaches none of the parameters takes no part at all: the other ranks wait for this one
-/// until the group's timeout, whose error names it.
+/// names rank and parameter, and leaves no gradients. So does one that throws on a rank, in a comm hook or elsewhere: that
+/// rank gets its own exception. If its last bucket had left by then, the others get the error in the next backward.
+/// A backward that reaches none of the parameters, or throws before it reaches the first, takes no part at all: the other
+/// ranks wait for this one until the group's timeout, whose error names it. A program that catches such an exception must
+/// not go on with another backward: it would be taken for the one that the others are in.
 template <class M>
 class DistributedDataParallel : public DistributedDataParallelBase {
  public:

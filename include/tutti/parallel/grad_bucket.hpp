@@ -22,7 +22,7 @@ class TUTTI_API GradBucket {
   bool is_last() const noexcept { return is_last_; }
   /// All gradients of the bucket, flat; each parameter's part starts on 64 bytes, what lies between is zero. A hook leaves
   /// the sum over all ranks here; the Reducer divides.
-  const Tensor& buffer() const noexcept { return buffer_; }
+  Tensor buffer() const noexcept { return buffer_; }
   std::span<const Tensor> parameters() const noexcept { return {parameters_.data(), parameters_.size()}; }
   /// Views of buffer(), one for each parameter, of its shape.
   std::span<const Tensor> gradients() const noexcept { return {gradients_.data(), gradients_.size()}; }
