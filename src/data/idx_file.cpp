@@ -25,7 +25,8 @@ void end_stream(z_stream* stream) {
 }  // namespace
 
 IdxFile::IdxFile(const std::string& path) : path_(path), stream_(nullptr, end_stream) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for a writer. Reading a regular file is as without O_NONBLOCK.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   TUTTI_CHECK(descriptor_ >= 0, DataError, path, ": can't be opened: ", std::strerror(errno));
   try {
     struct stat status {};

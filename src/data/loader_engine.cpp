@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -161,6 +162,11 @@ void LoaderState::start_workers() {
   if (!workers.empty()) return;
   try {
     for (int i = 0; i < options.num_workers; ++i) workers.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    const std::size_t started = workers.size();
+    stop();
+    throw Error(concat("DataLoader of ", dataset, ": thread ", started + 1, " of its ", options.num_workers,
+                       " workers can't start: ", error.code().message()));
   } catch (...) {
     stop();
     throw;

@@ -2,6 +2,7 @@
 #include "tutti/data/mnist.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
@@ -83,6 +84,11 @@ TEST(Idx, MissingAndIrregularFilesAreNamed) {
   EXPECT_TRUE(contains(error_of<DataError>([] { read_idx("/nowhere/x"); }),
                        "/nowhere/x: can't be opened: No such file"));
   EXPECT_TRUE(contains(error_of<DataError>([] { read_idx("/tmp"); }), "/tmp: is no regular file"));
+  // Names what it is instead of waiting for a writer.
+  const TemporaryFolder folder;
+  const std::string fifo = folder.path() + "/train-images-idx3-ubyte";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(error_of<DataError>([&] { read_idx(fifo); }), fifo + ": is no regular file");
 }
 
 TEST(Idx, ABadHeaderIsNamedWithOffsetAndField) {

@@ -194,14 +194,14 @@ class DataLoader {
     bool done_ = true;
   };
 
-  /// Begins a new pass and loads its first batch.
+  /// Begins a new pass and loads its first batch. Error if a worker's thread can't start (the first pass starts them).
   Iterator begin() {
     start_pass();
     return Iterator(this);
   }
   std::default_sentinel_t end() const noexcept { return {}; }
 
-  /// Begins a new pass; what is left of the one before is given up.
+  /// Begins a new pass; what is left of the one before is given up. Errors as begin().
   void start_pass() {
     current_ = Batch();
     engine_->start_pass();
