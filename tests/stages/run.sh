@@ -27,7 +27,7 @@ case "$stage" in
     ;;
   asan)
     configure_and_build asan build/asan all
-    run_tests build/asan -L '^(unit|mpi)$' -LE '^slow$'
+    run_tests build/asan -L '^(unit|mpi|env)$' -LE '^slow$'
     ;;
   tsan)
     configure_and_build tsan build/tsan tests_tsan
