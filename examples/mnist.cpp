@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a convolutional network on Fashion-MNIST in one process:
+// Trains a convolutional network on Fashion-MNIST: mnist.cpp in one process, mnist_ddp.cpp on any number of ranks. Compare the two.
 //
 //   mnist [--data DIR] [--epochs N] [--batch-size N] [--lr X] [--seed N] [--trace FILE]
-//
-// mnist_ddp.cpp is the same program for any number of ranks; compare the two.
 #include <tutti/tutti.hpp>
 
 #include <cstdio>

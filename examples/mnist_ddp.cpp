@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a convolutional network on Fashion-MNIST on any number of ranks:
+// Trains a convolutional network on Fashion-MNIST: mnist.cpp in one process, mnist_ddp.cpp on any number of ranks. Compare the two.
 //
 //   mpirun -np 2 mnist_ddp [--data DIR] [--epochs N] [--batch-size N] [--lr X] [--seed N] [--trace FILE]
-//
-// mnist.cpp is the same program for one process; compare the two.
 #include <tutti/tutti.hpp>
 
 #include <cstdio>

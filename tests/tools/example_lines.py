@@ -10,9 +10,9 @@ MOST_DIFFERENT = 10
 
 
 def different_lines(left, right):
-    """A replaced line counts once; so do an added and a removed one."""
+    """The lines that diff prints with < or >: a replaced one counts twice."""
     blocks = difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
-    return sum(max(i2 - i1, j2 - j1) for tag, i1, i2, j1, j2 in blocks if tag != "equal")
+    return sum(i2 - i1 + j2 - j1 for tag, i1, i2, j1, j2 in blocks if tag != "equal")
 
 
 def main():
