@@ -10,6 +10,7 @@
 #include "comm/executor.hpp"
 #include "comm/job.hpp"
 #include "comm/keep.hpp"
+#include "tensor/layout.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/core/trace.hpp"
 #include "tutti/tensor/factories.hpp"
@@ -103,7 +104,7 @@ class CollectiveState final : public detail::WorkState {
         break;
       default: transport.all_gather(contract_, out.data(), buffers_->in->data()); break;
     }
-    out.write_back();
+    if (is_written()) out.write_back();
   }
 
   std::shared_ptr<GroupCore> core_;
@@ -195,6 +196,14 @@ void check_tensor(const char* op, const Tensor& tensor) {
               " on ", tensor.device());
 }
 
+// Found only when the result is copied back, it would be a failure halfway.
+void check_written(const char* op, const Tensor& tensor) {
+  check_tensor(op, tensor);
+  TUTTI_CHECK(tensor.is_contiguous() || !tutti::detail::may_overlap_itself(tensor.sizes(), tensor.strides()),
+              ShapeError, op, ": elements of the tensor to be written share memory (shape ", tensor.sizes(),
+              ", strides ", tensor.strides(), ", an expanded view?); clone() it first");
+}
+
 void check_reduction(const char* op, DType dtype, ReduceOp reduce) {
   TUTTI_CHECK(reduce != ReduceOp::kMean || is_floating_point(dtype), DTypeError, op,
               ": the mean wants a floating-point tensor, given ", dtype);
@@ -224,7 +233,7 @@ CpuGroup::~CpuGroup() {
 }
 
 Work CpuGroup::all_reduce(const Tensor& tensor, ReduceOp op) {
-  check_tensor("all_reduce", tensor);
+  check_written("all_reduce", tensor);
   check_reduction("all_reduce", tensor.dtype(), op);
   Contract contract = contract_of(Operation::kAllReduce, tensor);
   contract.reduce = op;
@@ -238,12 +247,15 @@ Work CpuGroup::broadcast(const Tensor& tensor, int root) {
               ", given ", root);
   Contract contract = contract_of(Operation::kBroadcast, tensor);
   contract.root = root;
-  if (root != rank()) raw::bump_version(tensor);
+  if (root != rank()) {
+    check_written("broadcast", tensor);
+    raw::bump_version(tensor);
+  }
   return submit(std::make_shared<CollectiveState>(core_, contract, tensor, Tensor()));
 }
 
 Work CpuGroup::reduce_scatter(const Tensor& out, const Tensor& in, ReduceOp op) {
-  check_tensor("reduce_scatter", out);
+  check_written("reduce_scatter", out);
   check_tensor("reduce_scatter", in);
   check_reduction("reduce_scatter", in.dtype(), op);
   TUTTI_CHECK(out.dtype() == in.dtype(), DTypeError, "reduce_scatter: out is ", out.dtype(), ", in is ",
@@ -257,7 +269,7 @@ Work CpuGroup::reduce_scatter(const Tensor& out, const Tensor& in, ReduceOp op) 
 }
 
 Work CpuGroup::all_gather(const Tensor& out, const Tensor& in) {
-  check_tensor("all_gather", out);
+  check_written("all_gather", out);
   check_tensor("all_gather", in);
   TUTTI_CHECK(out.dtype() == in.dtype(), DTypeError, "all_gather: out is ", out.dtype(), ", in is ",
               in.dtype());
@@ -276,7 +288,11 @@ int CpuGroup::checked_peer(int peer, const char* what) const {
 
 Work CpuGroup::point_to_point(Operation operation, const Tensor& tensor, int peer, int tag) {
   const char* what = operation == Operation::kSend ? "send" : "recv";
-  check_tensor(what, tensor);
+  if (operation == Operation::kSend) {
+    check_tensor(what, tensor);
+  } else {
+    check_written(what, tensor);
+  }
   checked_peer(peer, what);
   TUTTI_CHECK(tag >= 0 && tag <= kGreatestTag, ValueError, what, ": the tag must be from 0 to ", kGreatestTag,
               ", given ", tag);

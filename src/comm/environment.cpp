@@ -25,6 +25,7 @@ struct Environment::Impl {
   int local_size = 1;
   Device device;
   int exceptions_before = 0;
+  bool is_alone = false;  // known to be in a world of one
   std::unique_ptr<comm::MpiRuntime> mpi;
   std::unique_ptr<comm::Job> job;  // null in a world of one
 };
@@ -84,7 +85,8 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : default_timeout_s();
   bind_team();  // the communication thread inherits this rank's cores
   std::unique_ptr<comm::Bootstrap> bootstrap = find_ranks(impl, options, timeout_s);
-  if (bootstrap == nullptr || bootstrap->size() == 1) return;
+  impl.is_alone = bootstrap == nullptr || bootstrap->size() == 1;
+  if (impl.is_alone) return;
   impl.rank = bootstrap->rank();
   impl.size = bootstrap->size();
   logging::set_rank(impl.rank);
@@ -99,7 +101,10 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
 void leave(Environment::Impl& impl) noexcept {
   comm::stop_watching();
   logging::set_rank(-1);
-  if (impl.job == nullptr) return;
+  if (impl.job == nullptr) {
+    if (impl.is_alone && impl.mpi != nullptr) impl.mpi->finish();  // it waits for nobody
+    return;
+  }
   try {
     impl.job->close();  // the other ranks leave as well, or learn that this one does
   } catch (const std::exception& error) {

@@ -114,17 +114,18 @@ std::string events_of(int rank, const std::vector<trace::ThreadRecords>& threads
 // Rank 0 gets the text of all ranks, in their order; the others nothing.
 std::string gather(comm::ProcessGroup& group, std::string mine) {
   const std::vector<std::string> lengths = group.exchange(std::to_string(mine.size()));
-  const auto as_tensor = [](std::string& text) {
-    return from_blob(text.data(), {static_cast<std::int64_t>(text.size())}, DType::kUInt8);
-  };
+  // Tensors with memory of their own, which lives on if the other side is too late.
   if (group.rank() != 0) {
-    group.send(as_tensor(mine), 0).wait();
+    const Tensor text = empty({static_cast<std::int64_t>(mine.size())}, DType::kUInt8);
+    std::copy(mine.begin(), mine.end(), text.data<std::uint8_t>());
+    group.send(text, 0).wait();
     return {};
   }
   for (int rank = 1; rank < group.size(); ++rank) {
-    std::string theirs(std::stoull(lengths[static_cast<std::size_t>(rank)]), '\0');
-    group.recv(as_tensor(theirs), rank).wait();
-    mine += theirs;
+    const Tensor text = empty({std::stoll(lengths[static_cast<std::size_t>(rank)])}, DType::kUInt8);
+    group.recv(text, rank).wait();
+    mine.append(reinterpret_cast<const char*>(text.data<std::uint8_t>()),
+                static_cast<std::size_t>(text.numel()));
   }
   return mine;
 }

@@ -64,8 +64,8 @@ def failures(way, seconds, launcher, code, output, times):
     wants_zero, lines = WAYS[way]
     if (code == 0) != wants_zero:
         yield f"the exit code is {code}"
-    if way == "refused" and (code != 2 or "has called exit" in output):
-        yield "wanted exit code 2, which main returned, and no word about exit()"
+    if way == "refused" and (code != 2 or "has called exit" in output or "finalize" in output):
+        yield "wanted exit code 2, which main returned, and no word about exit() or finalize"
     if "has passed" in output and way != "well":
         yield "a rank went on"
     if "end" not in times:

@@ -10,24 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "comm/bootstrap.hpp"
+#include "comm/alone.hpp"
 #include "comm/host.hpp"
 
 namespace tutti::testing {
 namespace {
-
-class Alone final : public comm::Bootstrap {
- public:
-  int rank() const noexcept override { return 0; }
-  int size() const noexcept override { return 1; }
-  std::vector<std::string> exchange(const std::string& bytes, const Deadline&, const char*) override {
-    return {bytes};
-  }
-  std::unique_ptr<comm::Bootstrap> subset(const std::vector<int>&, const std::string&,
-                                          const Deadline&) override {
-    return nullptr;
-  }
-};
 
 int mappings() {
   std::ifstream maps("/proc/self/maps");

@@ -136,6 +136,42 @@ TEST(BadArguments, AreRefusedAtTheCall) {
       concat("new_group: wanted ranks from 0 to ", world->size() - 1, ", given ", world->size()));
 }
 
+// At the call, so that the group stays usable; found while results are copied back it would not.
+TEST(BadArguments, TensorsToBeWrittenWhoseElementsShareMemory) {
+  const auto world = comm::world();
+  const int size = world->size();
+  const Tensor expanded = full({1, 4}, 3).expand({2 * size, 4});
+  const Tensor whole = ones({2 * size, 4});
+  const Tensor part = zeros({2, 4});
+  const std::string which = "elements of the tensor to be written share memory (shape [";
+  expect_error<ShapeError>(
+      [&] { world->all_reduce(expanded); },
+      concat("all_reduce: ", which, 2 * size, ", 4], strides [0, 1], an expanded view?)"));
+  expect_error<ShapeError>([&] { world->broadcast(expanded, (own_rank() + 1) % size); },
+                           "broadcast: " + which);
+  expect_error<ShapeError>([&] { world->all_gather(expanded, part); }, "all_gather: " + which);
+  expect_error<ShapeError>(
+      [&] {
+        world->reduce_scatter(part.select(0, 0).expand({2, 4}), whole);
+      },
+      "reduce_scatter: " + which);
+  expect_error<ShapeError>([&] { world->recv(expanded, (own_rank() + 1) % size); }, "recv: " + which);
+  world->all_reduce(whole).wait();
+  EXPECT_EQ(whole.to_vector<int>(), std::vector<int>(static_cast<std::size_t>(8 * size), size));
+}
+
+// What is only read may be an expanded view.
+TEST(Expanded, IsSentByItsRoot) {
+  const auto world = comm::world();
+  const bool is_root = own_rank() == 1;
+  const Tensor tensor = is_root ? full({1, 4}, 3).expand({100, 4}) : zeros({100, 4});
+  world->broadcast(tensor, 1).wait();
+  EXPECT_EQ(tensor.to_vector<int>(), std::vector<int>(400, 3));
+  const Tensor gathered = zeros({world->size() * 100, 4});
+  world->all_gather(gathered, tensor).wait();
+  EXPECT_EQ(gathered.sum().item<int>(), world->size() * 1200);
+}
+
 TEST(BadArguments, DifferentNewGroupsAreNamedOnEveryRank) {
   expect_error<CommError>([] { comm::new_group({own_rank() == 0 ? 0 : 1}); },
                           "new_group: rank 0 wants a group of ranks 0, rank 1 one of 1");

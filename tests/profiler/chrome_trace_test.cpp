@@ -3,15 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "support/errors.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/trace.hpp"
+#include "tutti/tensor/factories.hpp"
 
 namespace tutti {
 namespace {
@@ -87,6 +92,45 @@ TEST_F(ChromeTrace, HasALaneForEachThread) {
 TEST_F(ChromeTrace, IsValidWithoutARecord) {
   const json trace = written();
   EXPECT_EQ(trace["traceEvents"].size(), 2U);  // the process's name and place
+}
+
+// Rank 0 of two, of which the other promises a text and is too late with it.
+class LatePeer final : public comm::ProcessGroup {
+ public:
+  int rank() const noexcept override { return 0; }
+  int size() const noexcept override { return 2; }
+  const std::string& name() const noexcept override { return name_; }
+  const char* backend() const noexcept override { return "late"; }
+  double timeout_s() const noexcept override { return 1; }
+  comm::Work all_reduce(const Tensor&, comm::ReduceOp) override { return {}; }
+  comm::Work broadcast(const Tensor&, int) override { return {}; }
+  comm::Work reduce_scatter(const Tensor&, const Tensor&, comm::ReduceOp) override { return {}; }
+  comm::Work all_gather(const Tensor&, const Tensor&) override { return {}; }
+  comm::Work send(const Tensor&, int, int) override { return {}; }
+  comm::Work recv(const Tensor& tensor, int, int) override {
+    late = tensor;
+    std::fill_n(tensor.data<std::uint8_t>(), tensor.numel(), std::uint8_t{7});
+    throw TimeoutError("the peer is late");
+  }
+  void barrier() override {}
+  std::vector<std::string> exchange(const std::string& bytes) override {
+    return {bytes, ++exchanges_ == 2 ? "1000" : bytes};  // the second one tells lengths
+  }
+  std::shared_ptr<comm::ProcessGroup> split(int, int, comm::GroupOptions) override { return nullptr; }
+  Tensor allocate(const Dims& sizes, DType dtype, Device) override { return empty(sizes, dtype); }
+
+  Tensor late;
+
+ private:
+  std::string name_ = "late";
+  int exchanges_ = 0;
+};
+
+TEST_F(ChromeTrace, MemoryForATextThatComesTooLateIsTheTensors) {
+  LatePeer group;
+  expect_error<TimeoutError>([&] { write_chrome_trace(path, &group); }, "the peer is late");
+  // Freed memory would hold something else.
+  EXPECT_EQ(group.late.to_vector<int>(), std::vector<int>(1000, 7));
 }
 
 TEST_F(ChromeTrace, NamesAPathThatCannotBeWritten) {

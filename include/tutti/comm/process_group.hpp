@@ -7,12 +7,15 @@
 ///     call checks its tensors, appends to the queue and returns.
 ///   - Before data moves, ranks compare operation, reduction, dtype, number of elements and root. A difference is a CommError on
 ///     every rank that names both sides; the group stays usable.
-///   - Tensors may have any layout; one that is not contiguous is copied through. Until the Work is done nobody else may touch
-///     them. Results count as an in-place write (Tensor::version).
+///   - Tensors may have any layout; one that is not contiguous is copied through. One that is to be written must not have
+///     elements that share memory, as those of an expanded view do (ShapeError at the call). Until the Work is done nobody else
+///     may touch them. Results count as an in-place write (Tensor::version).
 ///   - Sums run in the order of ranks for every element, whatever the size, backend or arrival order: results are bit-equal on
 ///     all ranks and between runs. float16 and bfloat16 are reduced in float32 and rounded once.
 ///   - An operation that fails halfway (a rank is late beyond the timeout, or has died) leaves its group unusable: each further
-///     call is a CommError. Its tensors' memory is kept until the process ends, since a late rank may still write into it.
+///     call is a CommError. Its tensors are kept until the process ends, since a late rank may still write into their memory.
+///     What from_blob wraps without a `release` that owns it can't be kept: it must outlive the process group's operations,
+///     failed ones too.
 ///   - Autograd does not see these operations.
 ///
 /// Ranks of one host communicate in shared memory, ranks of several hosts over MPI, each host's first among themselves where

@@ -100,9 +100,9 @@ template <class T>
 Tensor tensor(const std::vector<T>& values) {
   return tensor(values, {static_cast<std::int64_t>(values.size())});
 }
-/// Wraps memory that somebody else owns, of at least as many bytes as sizes and strides (in elements; empty:
-/// row-major) reach; `release` runs when the last view dies, on the thread that drops it, and must not throw.
-/// ValueError for a null pointer unless the tensor is empty. As with std::shared_ptr, `release` has run when this throws.
+/// Wraps memory that somebody else owns, of at least as many bytes as sizes and strides (in elements; empty: row-major) reach. It
+/// must outlive all uses, failed operations of process groups too, or be held by `release`, which runs when the last view dies,
+/// on the thread that drops it, and must not throw (it has run if this throws). ValueError for a null pointer unless empty.
 TUTTI_API Tensor from_blob(void* data, const Dims& sizes, DType dtype, const Dims& strides = {},
                            Device device = {}, std::function<void()> release = {});
 

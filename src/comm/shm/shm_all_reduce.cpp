@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/keep.hpp"
 #include "comm/shm/shm_transport.hpp"
 #include "comm/slices.hpp"
 #include "kernels/cpu/isa/convert.hpp"
@@ -148,21 +149,27 @@ void ShmTransport::exchange_chunks(const Contract& contract, Chunk done, Chunk n
   }
 }
 
-// The reduction of ins_, on all hosts. Half dtypes travel between hosts as float32 and the mean is taken last, so that both are rounded once.
+// The reduction of ins_, on all hosts. Half dtypes travel between hosts as float32 and the mean is taken last, so that both are
+// rounded once.
 void ShmTransport::reduce_across_hosts(const Contract& contract, void* result, std::int64_t count) {
   const bool half = contract.dtype == DType::kFloat16 || contract.dtype == DType::kBFloat16;
   const DType wide = half ? DType::kFloat32 : contract.dtype;
   const ReduceOp op = contract.reduce == ReduceOp::kMean ? ReduceOp::kSum : contract.reduce;
   void* partial = result;
   if (half) {
-    widened_.resize(static_cast<std::size_t>(count));
-    partial = widened_.data();
+    widened_->resize(static_cast<std::size_t>(count));
+    partial = widened_->data();
     reduce_loops().widen[contract.dtype == DType::kBFloat16 ? 1 : 0][static_cast<std::size_t>(op)](
         &partial, 1, ins_.data(), size_, count, 1);
   } else {
     reduce_loop(wide, op)(&partial, 1, ins_.data(), size_, count, 1);
   }
-  bridge_->all_reduce(contract, wide, op, partial, count);
+  try {
+    bridge_->all_reduce(contract, wide, op, partial, count);
+  } catch (...) {
+    keep_forever(widened_);
+    throw;
+  }
   if (contract.reduce == ReduceOp::kMean) {
     const void* sum = partial;
     reduce_loop(wide, ReduceOp::kMean)(&partial, 1, &sum, 1, count, bridge_ranks_);

@@ -100,7 +100,8 @@ class ShmTransport final : public Transport {
   std::vector<Mailbox> mailboxes_;  // by peer
   std::unique_ptr<Bridge> bridge_;
   int bridge_ranks_ = 0;
-  std::vector<float> widened_;
+  // What half dtypes become on their way between hosts. MPI may use it longer than this object lives.
+  std::shared_ptr<std::vector<float>> widened_ = std::make_shared<std::vector<float>>();
 };
 
 }  // namespace tutti::comm
