@@ -116,9 +116,9 @@ struct DivInPlace : Function<DivInPlace> {
 
 // self += s.  dself = g.
 struct AddScalarInPlace : Function<AddScalarInPlace> {
-  static Tensor forward(Context& ctx, const Tensor& self, Scalar number) {
+  static Tensor forward(Context& ctx, const Tensor& self, Scalar number, const char* name) {
     ctx.mark_dirty(0);
-    write(self, scalar_call<functors::Add>("add", result_type(self, number), number), {&self});
+    write(self, scalar_call<functors::Add>(name, result_type(self, number), number), {&self});
     return self;
   }
   static Tensor backward(Context&, const Tensor& grad_y) { return grad_y; }
@@ -192,7 +192,7 @@ Tensor& Tensor::add_(const Tensor& other, double alpha) {
   return *this;
 }
 Tensor& Tensor::add_(Scalar other) {
-  AddScalarInPlace::apply(*this, other);
+  AddScalarInPlace::apply(*this, other, "add");
   return *this;
 }
 Tensor& Tensor::sub_(const Tensor& other) {
@@ -202,7 +202,9 @@ Tensor& Tensor::sub_(const Tensor& other) {
   return *this;
 }
 Tensor& Tensor::sub_(Scalar other) {
-  return add_(other.is_floating_point() ? Scalar(-other.to_double()) : Scalar(-other.to_int64()));
+  const Scalar negated = other.is_floating_point() ? Scalar(-other.to_double()) : Scalar(-other.to_int64());
+  AddScalarInPlace::apply(*this, negated, "sub");
+  return *this;
 }
 Tensor& Tensor::mul_(const Tensor& other) {
   MulInPlace::apply(*this, other);

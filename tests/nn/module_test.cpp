@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/errors.hpp"
+#include "tutti/nn/containers.hpp"
 #include "tutti/nn/layers.hpp"
 #include "tutti/ops/ops.hpp"
 #include "tutti/tensor/factories.hpp"
@@ -56,6 +57,38 @@ TEST(Module, StateDictLeavesTransientBuffersOut) {
   for (const auto& [name, value] : net.state_dict()) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"bias", "first.scale", "first.fc.weight", "first.fc.bias",
                                              "second.scale", "second.fc.weight", "second.fc.bias"}));
+}
+
+TEST(Module, ChildrenAreTheDirectOnesInOrder) {
+  Net net;
+  std::vector<std::string> names;
+  std::vector<nn::ModuleBase*> modules;
+  for (const auto& [name, module] : net.named_children()) {
+    names.push_back(name);
+    modules.push_back(module);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"first", "second"}))
+      << "neither the module nor what lies deeper";
+  EXPECT_EQ(modules, (std::vector<nn::ModuleBase*>{&net.first, &net.second}));
+  EXPECT_TRUE(net.first.fc.named_children().empty());
+  nn::ModuleList<Inner> list;
+  list.emplace_back();
+  list.emplace_back();
+  std::vector<std::string> places;
+  for (const auto& child : list.named_children()) places.push_back(child.name);
+  EXPECT_EQ(places, (std::vector<std::string>{"0", "1"})) << "children that the module owns elsewhere";
+}
+
+TEST(Module, ApplyVisitsChildrenBeforeTheirOwners) {
+  Net net;
+  std::vector<nn::ModuleBase*> visited;
+  net.apply([&](nn::ModuleBase& module) { visited.push_back(&module); });
+  EXPECT_EQ(visited,
+            (std::vector<nn::ModuleBase*>{&net.first.fc, &net.first, &net.second.fc, &net.second, &net}));
+  net.apply([](nn::ModuleBase& module) {
+    if (auto* inner = dynamic_cast<Inner*>(&module)) inner->scale.fill_(7);
+  });
+  EXPECT_EQ(net.second.scale.to_vector<double>(), (std::vector<double>{7, 7}));
 }
 
 struct Twice : nn::Module<Twice> {

@@ -41,6 +41,57 @@ TEST(InPlaceOps, WriteTheirFirstOperand) {
   EXPECT_EQ(x.version(), 11U) << "each write counts once";
 }
 
+TEST(InPlaceOps, AssigningOperatorsWriteThroughEveryHandle) {
+  Tensor x = make({1, -2, 3});
+  const Tensor same = x;
+  EXPECT_EQ(values(x += make({1, 1, 5})), (Values{2, -1, 8}));
+  EXPECT_EQ(values(x -= make({1, 1, 2})), (Values{1, -2, 6}));
+  EXPECT_EQ(values(x *= make({2, 3, 4})), (Values{2, -6, 24}));
+  EXPECT_EQ(values(x /= make({2, 4, 8})), (Values{1, -1.5, 3}));
+  EXPECT_EQ(values(x += 3.0), (Values{4, 1.5, 6}));
+  EXPECT_EQ(values(x -= 1), (Values{3, 0.5, 5}));
+  EXPECT_EQ(values(x *= 4), (Values{12, 2, 20}));
+  EXPECT_EQ(values(x /= 2), (Values{6, 1, 10}));
+  EXPECT_TRUE(x.is_same(same));
+  EXPECT_EQ(x.version(), 8U) << "each write counts once";
+  EXPECT_TRUE((x += x).is_same(x));
+  EXPECT_EQ(values(x), (Values{12, 2, 20}));
+  x[1] -= 7;  // a view
+  x.slice(0, 1) *= make({2, 3});
+  EXPECT_EQ(values(x), (Values{12, -10, 60}));
+}
+
+TEST(InPlaceOps, AssigningOperatorsFollowTheRulesOfTheirMembers) {
+  Tensor a = make({1, 2}, true), b = make({3, 5}, true);
+  Tensor h = a * 1.0;
+  h *= b;
+  h += b;
+  h /= b;  // a + 1
+  h -= a;  // 1
+  h *= 2;
+  h += 3;
+  h -= 1;
+  h /= 4;
+  h.sum().backward();
+  EXPECT_EQ(values(h.detach()), (Values{1, 1}));
+  EXPECT_EQ(values(a.grad()), (Values{0, 0}));
+  expect_error<AutogradError>([&] { a += b; }, "a leaf that requires grad is modified in place");
+  expect_error<AutogradError>([&] { a *= 2; }, "a leaf that requires grad is modified in place");
+  autograd::no_grad([&] { a -= 0.5; });
+  EXPECT_EQ(values(a.detach()), (Values{0.5, 1.5}));
+  Tensor counts = ones({2}, DType::kInt64);
+  expect_error<DTypeError>([&] { counts += 0.5; },
+                           "add_: a result of float32 cannot be stored in a tensor of int64");
+  expect_error<DTypeError>([&] { counts -= 0.5; },
+                           "sub_: a result of float32 cannot be stored in a tensor of int64");
+  expect_error<DTypeError>([&] { counts *= 0.5; },
+                           "mul_: a result of float32 cannot be stored in a tensor of int64");
+  expect_error<DTypeError>([&] { counts /= 2; },
+                           "div_: a result of float32 cannot be stored in a tensor of int64");
+  expect_error<ShapeError>([&] { counts += ones({3}, DType::kInt64); }, "[2]");
+  EXPECT_EQ(counts.version(), 0U);
+}
+
 TEST(InPlaceOps, KeepTheirDTypeAndRefuseAHigherKind) {
   Tensor half = ones({2}, DType::kFloat16);
   half.add_(make({0.5, 0.25}));  // computed in float64

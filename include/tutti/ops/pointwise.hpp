@@ -6,6 +6,10 @@
 /// devices, DTypeError for a dtype that the operation does not take.
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
 #include "tutti/core/export.hpp"
 #include "tutti/tensor/tensor.hpp"
 
@@ -125,6 +129,60 @@ inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
 inline Tensor operator==(const Tensor& a, Scalar b) { return eq(a, b); }
 inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
 inline Tensor operator!=(const Tensor& a, Scalar b) { return ne(a, b); }
+/// \}
+
+namespace detail {
+/// A Tensor or what derives from it, named or temporary: x[0] += 1 writes x.
+template <class T>
+concept WritableTensor =
+    std::derived_from<std::remove_reference_t<T>, Tensor> && !std::is_const_v<std::remove_reference_t<T>>;
+}  // namespace detail
+
+/// \name Assigning operators
+/// Tensor's add_(), sub_(), mul_() and div_() under their signs: they write the memory of `a`, with the rules and errors that
+/// stand there, and return `a`.
+/// \{
+
+template <detail::WritableTensor T>
+T&& operator+=(T&& a, const Tensor& b) {
+  a.add_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator+=(T&& a, Scalar b) {
+  a.add_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator-=(T&& a, const Tensor& b) {
+  a.sub_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator-=(T&& a, Scalar b) {
+  a.sub_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator*=(T&& a, const Tensor& b) {
+  a.mul_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator*=(T&& a, Scalar b) {
+  a.mul_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator/=(T&& a, const Tensor& b) {
+  a.div_(b);
+  return std::forward<T>(a);
+}
+template <detail::WritableTensor T>
+T&& operator/=(T&& a, Scalar b) {
+  a.div_(b);
+  return std::forward<T>(a);
+}
 /// \}
 
 }  // namespace tutti
