@@ -128,7 +128,7 @@ TEST(Log, EachLineIsOneWriteWithLevelAndRank) {
 TEST(Deadlines, PassAfterTheirTime) {
   const Deadline soon(0.02);
   EXPECT_FALSE(Deadline(1e300).passed()) << "far beyond the clock's range";
-  EXPECT_GT(Deadline(100).remaining_s(), 90);
+  EXPECT_GT(Deadline(1e9).remaining_s(), 0.9e9);
   EXPECT_EQ(soon.seconds(), 0.02);
   usleep(30000);
   EXPECT_TRUE(soon.passed());

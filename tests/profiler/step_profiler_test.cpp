@@ -124,10 +124,11 @@ TEST(StepProfiler, WarmUpStepsStayOutOfTheTotal) {
 
 TEST(StepProfiler, RestartLeavesOutWhatWentBefore) {
   StepProfiler steps(0);
-  for (int i = 0; i < 10; ++i) pause();  // an evaluation
+  pause();  // an evaluation
+  const std::int64_t after_evaluation = trace::now_ns();
   steps.restart();
   steps.end_step();
-  EXPECT_LT(steps.total().wall_ns(), 10 * kPause);
+  EXPECT_LE(steps.total().wall_ns(), trace::now_ns() - after_evaluation);
 }
 
 }  // namespace
