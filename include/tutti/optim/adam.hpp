@@ -14,23 +14,23 @@ namespace tutti::optim {
 
 /// Options of Adam; meaning and defaults as in PyTorch.
 struct AdamOptions {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  double lr = 1e-3;         ///< Learning rate, at least 0.
+  double beta1 = 0.9;       ///< Share of the old mean of gradients in the new one, in [0, 1).
+  double beta2 = 0.999;     ///< The same for the mean of squared gradients.
   double eps = 1e-8;        ///< Added after the bias-corrected square root.
   double weight_decay = 0;  ///< Added to the gradient (L2 penalty).
-  bool amsgrad = false;
-  bool maximize = false;
+  bool amsgrad = false;     ///< Divide by the greatest mean of squares so far [Reddi et al. 2018].
+  bool maximize = false;    ///< Go up the gradient instead of down.
 };
 /// Options of AdamW; meaning and defaults as in PyTorch.
 struct AdamWOptions {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  double lr = 1e-3;            ///< Learning rate, at least 0.
+  double beta1 = 0.9;          ///< Share of the old mean of gradients in the new one, in [0, 1).
+  double beta2 = 0.999;        ///< The same for the mean of squared gradients.
   double eps = 1e-8;           ///< Added after the bias-corrected square root.
   double weight_decay = 1e-2;  ///< Parameters shrink by lr * weight_decay a step.
-  bool amsgrad = false;
-  bool maximize = false;
+  bool amsgrad = false;        ///< Divide by the greatest mean of squares so far [Reddi et al. 2018].
+  bool maximize = false;       ///< Go up the gradient instead of down.
 };
 /// ValueError naming the option that is outside its domain.
 TUTTI_API void validate(const AdamOptions& options);

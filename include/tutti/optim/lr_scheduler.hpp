@@ -62,8 +62,8 @@ class TUTTI_API LRScheduler {
 
 /// Options of StepLR.
 struct StepLROptions {
-  std::int64_t step_size = 0;  ///< Required.
-  double gamma = 0.1;
+  std::int64_t step_size = 0;  ///< Steps between two changes of the rate, at least 1. Required.
+  double gamma = 0.1;          ///< Factor of a change, at least 0.
 };
 /// Multiplies the rate by gamma every step_size steps.
 class TUTTI_API StepLR final : public LRScheduler {
@@ -80,7 +80,7 @@ class TUTTI_API StepLR final : public LRScheduler {
 /// Options of CosineAnnealingLR.
 struct CosineAnnealingLROptions {
   std::int64_t t_max = 0;  ///< Steps from the initial rate down to eta_min. Required.
-  double eta_min = 0;
+  double eta_min = 0;      ///< The lowest rate, at least 0.
 };
 /// eta_min + (base - eta_min) * (1 + cos(pi * t / t_max)) / 2 [Loshchilov & Hutter 2017], without restarts: after t_max the
 /// rate goes up again.
@@ -96,23 +96,26 @@ class TUTTI_API CosineAnnealingLR final : public LRScheduler {
 };
 
 /// How OneCycleLR goes from one rate to the next.
-enum class AnnealStrategy : std::uint8_t { kCosine, kLinear };
+enum class AnnealStrategy : std::uint8_t {
+  kCosine,  ///< Along half a cosine: slow at both ends.
+  kLinear,  ///< On a straight line.
+};
 
 /// Options of OneCycleLR; names, meaning and defaults as in PyTorch.
 struct OneCycleLROptions {
-  double max_lr = 0;             ///< Of all groups. Required, unless max_lr_by_group is given.
-  std::int64_t total_steps = 0;  ///< Or epochs and steps_per_epoch; one of the two is required.
-  std::int64_t epochs = 0;
-  std::int64_t steps_per_epoch = 0;
-  double pct_start = 0.3;  ///< Part of the cycle in which the rate goes up.
-  AnnealStrategy anneal_strategy = AnnealStrategy::kCosine;
-  bool cycle_momentum = true;  ///< Momentum goes from max to base and back.
-  double base_momentum = 0.85;
-  double max_momentum = 0.95;
-  double div_factor = 25;                 ///< First rate: max_lr / div_factor.
-  double final_div_factor = 1e4;          ///< Last rate: first rate / final_div_factor.
-  bool three_phase = false;               ///< Down as fast as up, then to the last rate.
-  std::vector<double> max_lr_by_group{};  ///< One for each group, in place of max_lr.
+  double max_lr = 0;                 ///< Of all groups. Required, unless max_lr_by_group is given.
+  std::int64_t total_steps = 0;      ///< Or epochs and steps_per_epoch; one of the two is required.
+  std::int64_t epochs = 0;           ///< With steps_per_epoch, in place of total_steps.
+  std::int64_t steps_per_epoch = 0;  ///< total_steps is epochs * steps_per_epoch.
+  double pct_start = 0.3;            ///< Part of the cycle in which the rate goes up, in [0, 1].
+  AnnealStrategy anneal_strategy = AnnealStrategy::kCosine;  ///< Course of rate and momentum.
+  bool cycle_momentum = true;                                ///< Momentum goes from max to base and back.
+  double base_momentum = 0.85;                               ///< Momentum while the rate is greatest.
+  double max_momentum = 0.95;                                ///< Momentum at both ends of the cycle.
+  double div_factor = 25;                                    ///< First rate: max_lr / div_factor.
+  double final_div_factor = 1e4;                             ///< Last rate: first rate / final_div_factor.
+  bool three_phase = false;                                  ///< Down as fast as up, then to the last rate.
+  std::vector<double> max_lr_by_group{};                     ///< One for each group, in place of max_lr.
 };
 /// The one-cycle schedule [Smith & Topin 2017]: step it after every batch, total_steps - 1 times.
 class TUTTI_API OneCycleLR final : public LRScheduler {

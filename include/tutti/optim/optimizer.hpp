@@ -21,8 +21,8 @@ namespace tutti::optim {
 /// Parameters that are updated with options of their own: `optim::Sgd::Group{body, {.lr = 0.1}}`.
 template <class Options>
 struct ParameterGroup {
-  std::vector<Tensor> parameters;
-  Options options{};
+  std::vector<Tensor> parameters;  ///< Leaves, each in one group only.
+  Options options{};               ///< Of this group.
 };
 
 namespace detail {

@@ -14,12 +14,12 @@ namespace tutti::optim {
 
 /// Options of Sgd; names, meaning and defaults as in PyTorch.
 struct SgdOptions {
-  double lr = 1e-3;
-  double momentum = 0;
-  double dampening = 0;
-  double weight_decay = 0;
-  bool nesterov = false;  ///< Needs momentum above 0 and no dampening.
-  bool maximize = false;
+  double lr = 1e-3;         ///< Learning rate, at least 0.
+  double momentum = 0;      ///< Share of the old velocity in the new one, at least 0; 0: no velocity is kept.
+  double dampening = 0;     ///< Share of the gradient that the velocity leaves out.
+  double weight_decay = 0;  ///< Added to the gradient (L2 penalty), at least 0.
+  bool nesterov = false;    ///< Needs momentum above 0 and no dampening.
+  bool maximize = false;    ///< Go up the gradient instead of down.
 };
 /// ValueError naming the option that is outside its domain.
 TUTTI_API void validate(const SgdOptions& options);
