@@ -158,6 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"a_broadcast", TUTTI_F32, {3, 5}, 20, 30, 40, Layout::kBroadcastBatch, kT, kC},
                     Case{"rows_in_parts_t", TUTTI_F32, {}, 500, 300, 200, kT, kT, kC},
                     Case{"tiny_t", TUTTI_F32, {4}, 5, 6, 7, kT, kS, kT},
+                    Case{"weight_t", TUTTI_F32, {}, 300, 520, 600, kC, kT, kC},
                     Case{"bf16_spread", TUTTI_BF16, {2}, 65, 70, 129, kS, kS, kS},
                     Case{"bf16_t", TUTTI_BF16, {}, 65, 70, 129, kT, kT, kC},
                     Case{"f64_t", TUTTI_F64, {3}, 65, 170, 329, kT, kS, kT}));

@@ -256,11 +256,10 @@ void run_part(const MatmulProblem& one, const Grid& grid, const PackedB& packed,
     copy_rows(out, one.out.row * out_size, target, part.n * out_size, part.m, part.n * out_size);
 }
 
-// Whether packing leaves the bits alone: oneDNN's brgemm kernels walk k in order whatever b's layout. Then a
+// Whether packing leaves the bits of a part alone: oneDNN's brgemm kernels walk k in order whatever b's layout. Then a
 // weight may be packed from its second use on.
-bool packing_keeps_bits(const MatmulProblem& one, const Grid& grid) {
+bool packing_keeps_bits(const MatmulProblem& one, const Part& packed) {
   const SerialScope serial;
-  const Part packed = column_part(one, grid, 0);
   Part plain = packed;
   plain.packed_rows = 0;
   if (are_worth_copies(plain)) {
@@ -278,10 +277,11 @@ PackedB packed_b(const MatmulProblem& one, const Grid& grid, std::shared_ptr<con
   PackedB packed;
   const bool needed = grid.row_parts > 1;
   if (one.n * one.k < kPackElements || !(needed || one.slot)) return packed;
-  if (!needed && !packing_keeps_bits(one, grid)) return packed;
+  const Part whole = column_part(one, grid, 0), last = column_part(one, grid, grid.column_parts - 1);
+  // The last part may be too narrow for the kernels of the others.
+  if (!needed && !(packing_keeps_bits(one, whole) && packing_keeps_bits(one, last))) return packed;
   std::optional<SerialScope> serial;
   if (omp_in_parallel()) serial.emplace();
-  const Part whole = column_part(one, grid, 0), last = column_part(one, grid, grid.column_parts - 1);
   packed.part_bytes = packed_bytes(whole);
   const auto bytes =
       static_cast<std::size_t>((grid.column_parts - 1) * packed.part_bytes + packed_bytes(last));
