@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tutti/autograd/engine.hpp"
 
+#include <cstddef>
+#include <iterator>
+#include <list>
 #include <utility>
 
 #include "autograd/graph_task.hpp"
@@ -15,34 +18,38 @@ namespace {
 // The backward calls that this thread is in, one inside the other.
 struct BackwardCalls {
   int depth = 0;
-  std::vector<std::function<void()>> callbacks;
+  std::list<std::function<void()>> callbacks;  // a list: dropping some allocates nothing
 };
 thread_local BackwardCalls calls;
 
 // Counts a call. Unless complete() is reached, the callbacks that the call queued are dropped.
 class CallScope {
  public:
-  CallScope() : queued_before_(calls.callbacks.size()) { ++calls.depth; }
+  CallScope() : queued_before_(static_cast<std::ptrdiff_t>(calls.callbacks.size())) { ++calls.depth; }
   ~CallScope() {
     --calls.depth;
-    if (!complete_) calls.callbacks.resize(queued_before_);
+    if (complete_) return;
+    // Out of the list first: what a callback holds may call backward when it dies.
+    std::list<std::function<void()>> dropped;
+    const auto first = std::next(calls.callbacks.begin(), queued_before_);
+    dropped.splice(dropped.end(), calls.callbacks, first, calls.callbacks.end());
   }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
   void complete() {
     if (calls.depth == 1) {
-      for (std::size_t i = 0; i < calls.callbacks.size(); ++i) {
-        const std::function<void()> callback = std::move(calls.callbacks[i]);  // it may queue another
-        callback();
+      while (!calls.callbacks.empty()) {
+        const std::function<void()> callback = std::move(calls.callbacks.front());
+        calls.callbacks.pop_front();
+        callback();  // may queue another
       }
-      calls.callbacks.clear();
     }
     complete_ = true;
   }
 
  private:
-  std::size_t queued_before_;
+  std::ptrdiff_t queued_before_;
   bool complete_ = false;
 };
 

@@ -57,7 +57,10 @@ void Node::save(const Tensor& tensor) {
     return;
   }
   const detail::GradModeGuard guard(false);
-  saved.packed = new detail::PackedTensor{hooks->pack(tensor), hooks->unpack, tensor.sizes(), tensor.dtype()};
+  // An in-place operation, this one or a later one, may give the tensor a history that leads to this node: a hook that keeps that
+  // handle would close a cycle. Leaves that require grad never get one.
+  const Tensor given = tensor.requires_grad() && tensor.is_leaf() ? tensor : raw::alias(tensor);
+  saved.packed = new detail::PackedTensor{hooks->pack(given), hooks->unpack, tensor.sizes(), tensor.dtype()};
 }
 
 Tensor Node::saved(std::size_t i) const {

@@ -102,8 +102,8 @@ void record_output(const detail::Recording& recording, Tensor& output, std::size
     ++meta_of(output)->rebases;
     return;
   }
-  // Somebody else holds this handle: an input returned as it is, a saved output (whose history would be a cycle), a tensor that forward
-  // took from elsewhere, or an earlier output of this very operation. Its history is not ours to change.
+  // Somebody else holds this handle: an input returned as it is, a saved output (whose history would be a cycle), a tensor that
+  // forward took from elsewhere, or an earlier output of this very operation. Its history is not ours to change.
   const tutti::detail::TensorImpl& impl = *output.impl();
   if (impl.requires_grad || input < recording.inputs.size() ||
       impl.references.load(std::memory_order_relaxed) > 1) {
@@ -124,6 +124,8 @@ void mark_dirty(Recording& recording, std::size_t i) {
   TUTTI_CHECK(i < recording.inputs.size() && i < 64, AutogradError, recording.name, ": mark_dirty(", i,
               ") of ", recording.inputs.size(), " differentiable inputs");
   const Tensor& tensor = *recording.inputs[i];
+  TUTTI_CHECK(tensor.defined(), AutogradError, recording.name, ": mark_dirty(", i,
+              ") of an undefined tensor; it has no memory to modify");
   const tutti::detail::TensorImpl& impl = *tensor.impl();
   if (recording.node != nullptr) {
     const Meta* meta = meta_of(tensor);
@@ -131,10 +133,8 @@ void mark_dirty(Recording& recording, std::size_t i) {
                 "a leaf that requires grad is modified in place by ", recording.name, " (", describe(tensor),
                 "); use no_grad");
     TUTTI_CHECK(meta == nullptr || !meta->base.defined(), AutogradError,
-                "a view of a tensor that is part of a graph is "
-                "modified in place by ",
-                recording.name, " (", describe(tensor),
-                "); use the operation that is not in place, or no_grad");
+                "a view of a tensor that is part of a graph is modified in place by ", recording.name, " (",
+                describe(tensor), "); use the operation that is not in place, or no_grad");
     TUTTI_CHECK(impl.requires_grad || impl.storage->references.load(std::memory_order_relaxed) == 1,
                 AutogradError, recording.name,
                 " would record a gradient for memory that other tensors see without one (", describe(tensor),
@@ -143,6 +143,12 @@ void mark_dirty(Recording& recording, std::size_t i) {
                 describe(tensor), ") can't enter a graph; clone it outside the InferenceGuard");
   }
   recording.dirty |= std::uint64_t{1} << i;
+}
+
+void mark_non_differentiable(Recording& recording, std::size_t i) {
+  TUTTI_CHECK(i < 64, AutogradError, recording.name, ": mark_non_differentiable(", i,
+              "); it takes outputs below 64");
+  recording.non_differentiable |= std::uint64_t{1} << i;
 }
 
 void count_writes(Recording& recording) noexcept {
@@ -171,6 +177,13 @@ void materialize(const Node& node, std::span<Tensor> grad_outputs) {
   }
 }
 
+void throw_input_index(std::string_view op, std::size_t given, std::size_t count) {
+  tutti::detail::fail<AutogradError>(op, ": needs_input_grad(", given, ") of ", count,
+                                     " differentiable inputs");
+}
+void throw_wrong_phase(std::string_view op, std::string_view member, std::string_view wanted) {
+  tutti::detail::fail<AutogradError>(op, ": ", member, " is called outside of ", wanted);
+}
 void throw_gradient_count(std::string_view op, std::size_t given, std::size_t wanted) {
   tutti::detail::fail<AutogradError>(op, ": backward returned ", given, " gradients, wanted ", wanted,
                                      ": one for each differentiable input");

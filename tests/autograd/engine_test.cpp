@@ -2,6 +2,10 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "autograd/small_ops.hpp"
@@ -200,6 +204,35 @@ TEST(Engine, CallbacksRunOnceAtTheEndOfTheOutermostBackward) {
   });
   y.backward();
   EXPECT_EQ(log, (std::vector<std::string>{"x", "first", "second", "third"}));
+}
+
+// What a callback owns may be the last reference to something whose end calls backward, as a communication hook may.
+TEST(Engine, DroppedCallbackMayCallBackwardWhenItDies) {
+  struct AtItsEnd {
+    std::function<void()> action;
+    ~AtItsEnd() { action(); }
+  };
+  Tensor x = make({2}, true);
+  Tensor other = make({5}, true);
+  std::vector<std::string> log;
+  Tensor y = scale(x, 3);
+  auto handle = autograd::register_hook(y, [&](const Tensor&) -> Tensor {
+    const auto owner = std::make_shared<AtItsEnd>([&] {
+      autograd::EnableGradGuard guard;
+      Tensor z = scale(other, 2);
+      auto inner = autograd::register_hook(z, [&](const Tensor&) {
+        for (int i = 0; i < 20; ++i) autograd::queue_callback([&] { log.push_back("inner"); });
+        return Tensor();
+      });
+      z.backward();
+    });
+    autograd::queue_callback([owner] {});
+    autograd::queue_callback([&] { log.push_back("dropped"); });
+    throw std::runtime_error("the hook fails");
+  });
+  EXPECT_CONTAINS(message_of<std::runtime_error>([&] { y.backward(); }), "the hook fails");
+  EXPECT_EQ(log, std::vector<std::string>(20, "inner"));
+  EXPECT_EQ(values(other.grad()), Values{2});
 }
 
 TEST(Engine, CallbackOutsideOfABackwardIsAnError) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a user-defined Function may take, return and say.
+#include <functional>
+
 #include "autograd/small_ops.hpp"
 
 namespace tutti {
@@ -218,6 +220,61 @@ TEST(Function, ExceptionOfABackwardPassesThroughAndLeavesTheThreadUsable) {
   sum(mul(x, x)).backward();
   EXPECT_EQ(values(x.grad()), (Values{2, 4}));
   EXPECT_FALSE(called) << "a callback of the failed backward ran in a later one";
+}
+
+// Calls what its argument says, in forward or in backward.
+struct Calls : autograd::Function<Calls> {
+  using Action = std::function<void(Context&)>;
+  struct State {
+    Action backward;
+  };
+  static Tensor forward(Context& ctx, const Tensor& a, const Action& in_forward, const Action& in_backward) {
+    ctx.state().backward = in_backward;
+    if (in_forward) in_forward(ctx);
+    return a.defined() ? scale(a, 1) : make({1});
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad) {
+    ctx.state().backward(ctx);
+    return grad;
+  }
+};
+std::string forward_error(const Calls::Action& action, const Tensor& input) {
+  return message_of<AutogradError>([&] { Calls::apply(input, action, Calls::Action()); });
+}
+std::string backward_error(const Calls::Action& action) {
+  Tensor x = make({1}, true);
+  return message_of<AutogradError>([&] { Calls::apply(x, Calls::Action(), action).backward(); });
+}
+
+TEST(Function, InputThatDoesNotExistIsRefused) {
+  for (const bool recorded : {false, true}) {
+    const Tensor x = make({1}, recorded);
+    EXPECT_EQ(forward_error([](auto& ctx) { ctx.needs_input_grad(0); }, x), "");
+    EXPECT_EQ(forward_error([](auto& ctx) { ctx.needs_input_grad(1); }, x),
+              "Calls: needs_input_grad(1) of 1 differentiable inputs");
+    EXPECT_EQ(forward_error([](auto& ctx) { ctx.mark_dirty(1); }, x),
+              "Calls: mark_dirty(1) of 1 differentiable inputs");
+    EXPECT_EQ(forward_error([](auto& ctx) { ctx.mark_non_differentiable(0, 64); }, x),
+              "Calls: mark_non_differentiable(64); it takes outputs below 64");
+  }
+  EXPECT_EQ(forward_error([](auto& ctx) { ctx.mark_dirty(0); }, Tensor()),
+            "Calls: mark_dirty(0) of an undefined tensor; it has no memory to modify");
+}
+
+TEST(Function, MemberOfTheOtherPhaseIsRefused) {
+  for (const bool recorded : {false, true}) {
+    const Tensor x = make({1}, recorded);
+    EXPECT_EQ(forward_error([](auto& ctx) { ctx.saved(0); }, x),
+              "Calls: saved is called outside of backward");
+    EXPECT_EQ(forward_error([](auto& ctx) { ctx.grad_destination(0); }, x),
+              "Calls: grad_destination is called outside of backward");
+  }
+  EXPECT_EQ(backward_error([](auto& ctx) { ctx.save(make({1})); }),
+            "Calls: save is called outside of forward");
+  EXPECT_EQ(backward_error([](auto& ctx) { ctx.mark_dirty(0); }),
+            "Calls: mark_dirty is called outside of forward");
+  EXPECT_EQ(backward_error([](auto& ctx) { ctx.mark_non_differentiable(0); }),
+            "Calls: mark_non_differentiable is called outside of forward");
 }
 
 TEST(Function, SavedOutputDoesNotKeepItsNodeAlive) {

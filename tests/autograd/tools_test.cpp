@@ -65,6 +65,54 @@ TEST(SavedTensorsHooks, UnpackOfAnotherShapeIsAnError) {
                   "Exp: the unpack hook of saved tensor 0 gave float64 [1]");
 }
 
+// Saves what it writes: the result, or what was there before, which a hook may copy in time.
+template <bool kResult>
+struct SquareInPlace : autograd::Function<SquareInPlace<kResult>> {
+  using Context = autograd::Context<SquareInPlace>;
+  static Tensor forward(Context& ctx, const Tensor& a) {
+    if (!kResult) ctx.save(a);
+    ctx.mark_dirty(0);
+    for (std::int64_t i = 0; i < a.numel(); ++i) a.data<double>()[i] *= a.data<double>()[i];
+    if (kResult) ctx.save(a);
+    return a;
+  }
+  static Tensor backward(Context&, const Tensor& grad) { return grad; }
+};
+
+TEST(SavedTensorsHooks, HookThatKeepsATensorWrittenInPlaceMakesNoCycle) {
+  const std::int64_t before = memory_stats().allocated_bytes;
+  {
+    Tensor x = make({2, 3}, true);
+    autograd::SavedTensorsHooksGuard guard(
+        [](const Tensor& tensor) { return std::make_shared<Tensor>(tensor); },
+        [](const std::shared_ptr<void>& data) { return *static_cast<Tensor*>(data.get()); });
+    Tensor result = scale(x, 1);
+    SquareInPlace<true>::apply(result);
+    Tensor before_the_write = scale(x, 1);
+    SquareInPlace<false>::apply(before_the_write);
+    Tensor written_later = scale(x, 1);
+    AddInPlace::apply(written_later, mul(written_later, x));
+  }
+  EXPECT_EQ(memory_stats().allocated_bytes, before);
+}
+
+TEST(SavedTensorsHooks, PackSeesALeafItself) {
+  Tensor x = make({2}, true);
+  std::vector<Tensor> seen;
+  autograd::SavedTensorsHooksGuard guard(
+      [&](const Tensor& tensor) {
+        seen.push_back(tensor);
+        return std::shared_ptr<void>();
+      },
+      [](const std::shared_ptr<void>&) { return Tensor(); });
+  Tensor h = scale(x, 3);
+  mul(x, h);
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_TRUE(seen[0].is_same(x));
+  EXPECT_FALSE(seen[1].requires_grad());
+  EXPECT_EQ(seen[1].data<double>(), h.data<double>());
+}
+
 struct CheckpointRun {
   Values x_grad;
   Values weight_grad;

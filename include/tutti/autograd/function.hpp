@@ -5,8 +5,10 @@
 /// \code
 /// struct Cube : autograd::Function<Cube> {          // y = x^3, dy/dx = 3 x^2
 ///   static Tensor forward(Context& ctx, const Tensor& x) { ctx.save(x); return x * x * x; }
-///   static Tensor backward(Context& ctx, const Tensor& grad_y) { Tensor x = ctx.saved(0); return 3 * x * x *
-///   grad_y; }
+///   static Tensor backward(Context& ctx, const Tensor& grad_y) {
+///     const Tensor x = ctx.saved(0);
+///     return 3 * x * x * grad_y;
+///   }
 /// };
 /// Tensor y = Cube::apply(x);
 /// \endcode
@@ -152,32 +154,43 @@ class Context {
   /// Keeps tensors (inputs, outputs or others; undefined ones too) for backward, in order. No effect if
   /// nothing is recorded.
   template <class... Tensors>
-  requires(std::convertible_to<const Tensors&, const Tensor&>&&...) void save(
-      const Tensors&... tensors) const {
+  void save(const Tensors&... tensors) const {
+    static_assert((std::convertible_to<const Tensors&, const Tensor&> && ...), "save takes Tensors only");
+    require_forward("save");
     if (node_ == nullptr) return;
     if (recording_->dirty != recording_->counted) detail::count_writes(*recording_);
     (node_->save(tensors), ...);
   }
-  /// Saved tensor i, outside any graph. AutogradError if it was modified in place since, or was freed by an
-  /// earlier backward.
-  Tensor saved(std::size_t i) const { return node_->saved(i); }
+  /// In backward: saved tensor i, outside any graph. AutogradError if it was modified in place since, or was
+  /// freed by an earlier backward.
+  Tensor saved(std::size_t i) const {
+    require_backward("saved");
+    return node_->saved(i);
+  }
 
-  /// True if differentiable input i needs a gradient (in backward: in this run).
-  bool needs_input_grad(std::size_t i) const noexcept {
+  /// True if differentiable input i needs a gradient (in backward: in this run). AutogradError if there is no
+  /// such input.
+  bool needs_input_grad(std::size_t i) const {
     if (scope_ != nullptr) return detail::needs_input_grad(*scope_, i);
+    if (i >= recording_->inputs.size()) [[unlikely]]
+      detail::throw_input_index(recording_->name, i, recording_->inputs.size());
     return node_ != nullptr && recording_->inputs[i]->defined() && recording_->inputs[i]->requires_grad();
   }
 
   /// In forward, before the write: says that differentiable input i is modified in place; forward then
   /// returns it. Gives the tensor the operation's history: save what the write destroys (a copy of it) before
   /// this call, the result after it. The version is counted by the next save() or when forward returns, so a
-  /// forward that throws instead of writing counts none. AutogradError for a leaf that requires grad or a view
-  /// of a graph's tensor.
-  void mark_dirty(std::size_t i) const { detail::mark_dirty(*recording_, i); }
+  /// forward that throws instead of writing counts none. AutogradError for an undefined input, a leaf that
+  /// requires grad or a view of a graph's tensor.
+  void mark_dirty(std::size_t i) const {
+    require_forward("mark_dirty");
+    detail::mark_dirty(*recording_, i);
+  }
   /// In forward: output i (below 64) has no gradient. Integer outputs never have one.
   template <std::convertible_to<std::size_t>... Indices>
-  void mark_non_differentiable(Indices... i) const noexcept {
-    ((recording_->non_differentiable |= std::uint64_t{1} << static_cast<unsigned>(i)), ...);
+  void mark_non_differentiable(Indices... i) const {
+    require_forward("mark_non_differentiable");
+    (detail::mark_non_differentiable(*recording_, static_cast<std::size_t>(i)), ...);
   }
   /// In forward: whether backward sees zeros (default) or undefined tensors for outputs that nobody used.
   void set_materialize_grads(bool on) const noexcept {
@@ -189,10 +202,20 @@ class Context {
   /// gets no other gradient in this run, has no hook that wants to see the gradient first, and has a gradient
   /// or a destination (set_grad_destination) already.
   std::optional<GradDestination> grad_destination(std::size_t i) const {
+    require_backward("grad_destination");
     return detail::claim_destination(*scope_, i);
   }
 
  private:
+  void require_forward(std::string_view member) const {
+    if (recording_ == nullptr) [[unlikely]]
+      detail::throw_wrong_phase(node_->name(), member, "forward");
+  }
+  void require_backward(std::string_view member) const {
+    if (scope_ == nullptr) [[unlikely]]
+      detail::throw_wrong_phase(recording_->name, member, "backward");
+  }
+
   void* state_;
   Node* node_;
   detail::Recording* recording_ = nullptr;

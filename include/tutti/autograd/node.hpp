@@ -190,6 +190,8 @@ struct Recording {
 TUTTI_API void connect(Node& node, std::span<const Tensor* const> inputs);
 /// Checks that input i may be modified in place, and notes that it is.
 TUTTI_API void mark_dirty(Recording& recording, std::size_t i);
+/// Notes that output i has no gradient. AutogradError from 64 on.
+TUTTI_API void mark_non_differentiable(Recording& recording, std::size_t i);
 /// Counts the versions of the inputs that were modified in place.
 TUTTI_API void count_writes(Recording& recording) noexcept;
 /// Counts the in-place writes, and gives the outputs their history if one is recorded.
@@ -203,6 +205,10 @@ inline bool nothing_to_finish(const Recording& recording, const ThreadState& sta
 TUTTI_API void materialize(const Node& node, std::span<Tensor> grad_outputs);
 TUTTI_API bool needs_input_grad(const RunScope& scope, std::size_t i) noexcept;
 TUTTI_API std::optional<GradDestination> claim_destination(RunScope& scope, std::size_t i);
+[[noreturn]] TUTTI_API void throw_input_index(std::string_view op, std::size_t given, std::size_t count);
+/// Of a member of Context that only forward, or only backward, may call.
+[[noreturn]] TUTTI_API void throw_wrong_phase(std::string_view op, std::string_view member,
+                                              std::string_view wanted);
 [[noreturn]] TUTTI_API void throw_gradient_count(std::string_view op, std::size_t given, std::size_t wanted);
 [[noreturn]] TUTTI_API void throw_output_count(std::string_view op, std::size_t given, std::size_t wanted);
 

@@ -13,7 +13,8 @@
 
 namespace tutti::autograd {
 
-/// Turns a tensor into what the graph keeps; it need not hold the tensor.
+/// Turns a tensor into what the graph keeps; it need not hold the tensor. Sees a leaf that requires grad itself, of any other
+/// tensor a handle without history.
 using PackHook = std::function<std::shared_ptr<void>(const Tensor& tensor)>;
 /// Gives the tensor back, with the same values, sizes and dtype. Called in backward, each time the tensor is
 /// asked for.

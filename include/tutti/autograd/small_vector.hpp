@@ -13,7 +13,7 @@ namespace tutti::autograd {
 template <class T, std::size_t N>
 class SmallVector {
  public:
-  SmallVector() noexcept = default;
+  SmallVector() noexcept {}  // not `= default`: that can't be, of a member that is a union
   SmallVector(const SmallVector&) = delete;
   SmallVector& operator=(const SmallVector&) = delete;
   SmallVector(SmallVector&& other) noexcept { take(other); }
@@ -46,10 +46,11 @@ class SmallVector {
     while (size_ < count) emplace_back();
     while (size_ > count) data()[--size_].~T();
   }
+  /// The arguments may be elements of this vector, or refer to them.
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) [[unlikely]]
-      grow(2 * std::size_t{size_});
+      return emplace_grown(static_cast<Args&&>(args)...);
     T* element = ::new (static_cast<void*>(data() + size_)) T(static_cast<Args&&>(args)...);
     ++size_;
     return *element;
@@ -64,19 +65,41 @@ class SmallVector {
  private:
   // Loops of our own, not those of <memory>: every user's compiler would instantiate them.
   static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-  T* inline_data() noexcept { return std::launder(reinterpret_cast<T*>(storage_)); }
-  const T* inline_data() const noexcept { return std::launder(reinterpret_cast<const T*>(storage_)); }
+  struct Memory {
+    explicit Memory(std::size_t count) : data(static_cast<T*>(::operator new(count * sizeof(T)))) {}
+    ~Memory() { ::operator delete(data); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    T* data;
+  };
+  T* inline_data() noexcept { return inline_; }
+  const T* inline_data() const noexcept { return inline_; }
   void move_to(T* memory) noexcept {
     T* const elements = data();
     for (std::uint32_t i = 0; i < size_; ++i)
       ::new (static_cast<void*>(memory + i)) T(static_cast<T&&>(elements[i]));
   }
   void grow(std::size_t count) {
-    T* memory = static_cast<T*>(::operator new(count * sizeof(T)));
+    Memory memory(count);
+    move_in(memory, count);
+  }
+  // The new element comes first: the arguments may lie in what moves.
+  template <class... Args>
+  T& emplace_grown(Args&&... args) {
+    const std::size_t count = 2 * std::size_t{size_};
+    Memory memory(count);
+    T* element = ::new (static_cast<void*>(memory.data + size_)) T(static_cast<Args&&>(args)...);
+    move_in(memory, count);
+    ++size_;
+    return *element;
+  }
+  // Makes `memory`, of `count` elements, this vector's.
+  void move_in(Memory& memory, std::size_t count) noexcept {
     const std::uint32_t size = size_;
-    move_to(memory);
+    move_to(memory.data);
     reset();
-    heap_ = memory;
+    heap_ = memory.data;
+    memory.data = nullptr;
     size_ = size;
     capacity_ = static_cast<std::uint32_t>(count);
   }
@@ -104,7 +127,9 @@ class SmallVector {
   T* heap_ = nullptr;
   std::uint32_t size_ = 0;
   std::uint32_t capacity_ = N;
-  alignas(T) std::byte storage_[N * sizeof(T)];
+  union {
+    T inline_[N];  // the first size_ of them exist while heap_ is null
+  };
 };
 
 }  // namespace tutti::autograd

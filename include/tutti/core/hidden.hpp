@@ -6,7 +6,8 @@
 namespace tutti::detail {
 
 /// Owns an object of a type that only the source file defines. Does what std::unique_ptr does, whose
-/// instantiation costs every file that includes tutti.hpp about ten times as much.
+/// instantiation costs every file that includes tutti.hpp about ten times as much. As there, whoever destroys or
+/// assigns one has to see the type's definition.
 template <class T>
 class Hidden {
  public:
@@ -16,11 +17,11 @@ class Hidden {
   Hidden(Hidden&& other) noexcept : object_(other.release()) {}
   Hidden& operator=(Hidden&& other) noexcept {
     T* const taken = other.release();
-    delete object_;
+    destroy();
     object_ = taken;
     return *this;
   }
-  ~Hidden() { delete object_; }
+  ~Hidden() { destroy(); }
 
   T* get() const noexcept { return object_; }
   T* operator->() const noexcept { return object_; }
@@ -33,6 +34,10 @@ class Hidden {
   }
 
  private:
+  void destroy() noexcept {
+    static_assert(sizeof(T) > 0, "deleting an incomplete type would skip its destructor");
+    delete object_;
+  }
   T* object_ = nullptr;
 };
 
