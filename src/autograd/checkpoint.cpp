@@ -32,8 +32,8 @@ struct Frame {
   std::vector<std::uint32_t> versions;
   PhiloxState random;
   std::mutex mutex;
-  std::vector<std::weak_ptr<Kept>>
-      kept;  // in the order in which the operations saved; gone once their node is released
+  // In the order in which the operations saved; gone once their node is released.
+  std::vector<std::weak_ptr<Kept>> kept;
 };
 
 // Puts the default generator's state back when it dies.

@@ -48,15 +48,15 @@ struct Meta {
   static void* operator new(std::size_t bytes);
   static void operator delete(void* memory, std::size_t bytes) noexcept;
 
-  NodePtr grad_fn;              // null: a leaf
-  std::uint32_t output_nr = 0;  // which output of grad_fn
-  std::uint32_t rebases = 0;    // how often a recorded in-place operation gave this tensor a new history
-  std::uint32_t base_rebases =
-      0;        // the base's count when this view was made: a view does not follow its base
-  Tensor base;  // of a view made by a recorded operation
-  Tensor grad;  // of a leaf; guarded by the accumulator's mutex
+  NodePtr grad_fn;                 // null: a leaf
+  std::uint32_t output_nr = 0;     // which output of grad_fn
+  std::uint32_t rebases = 0;       // how often a recorded in-place operation gave this tensor a new history
+  std::uint32_t base_rebases = 0;  // the base's count when this view was made: a view does not follow it
+  Tensor base;                     // of a view made by a recorded operation
+  Tensor grad;                     // of a leaf; guarded by the accumulator's mutex
   std::unique_ptr<AccumulateGrad> accumulator;  // of a leaf that requires grad
-  std::shared_ptr<Tensor> retained_grad;        // of a non-leaf after retain_grad(): grad_fn writes it
+  // Of a non-leaf after retain_grad(): grad_fn writes it, without a lock.
+  std::shared_ptr<Tensor> retained_grad;
 };
 
 // Hooks on the outputs of a node.

@@ -91,7 +91,10 @@ void make_openmp_spin_briefly(int threads) {
   try {
     std::thread([sleepers] {
 #pragma omp parallel num_threads(sleepers)
-      sleep_forever();
+      {
+        pthread_setname_np(pthread_self(), "tutti-sleeper");
+        sleep_forever();
+      }
     }).detach();
   } catch (const std::system_error&) {
     logging::warning("no thread can be started to shorten the OpenMP threads' spinning");

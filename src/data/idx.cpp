@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IDX: two zero bytes, the type's code, the number of dims, each size as a big-endian 32-bit number, then the elements, big-endian
-// (Yann LeCun's description of the MNIST files).
+// IDX: two zero bytes, the type's code, the number of dims, each size as a big-endian 32-bit number, then the elements,
+// big-endian (Yann LeCun's description of the MNIST files).
 #include <algorithm>
 #include <cstdint>
 #include <optional>

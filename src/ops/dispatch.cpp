@@ -137,8 +137,8 @@ void run(const Pointwise& call, const Operands& operands, const Tensor& out, boo
     backend::throw_status(backend, status, call.name);
 }
 
-// The loops read and write element by element, so an operand may be `out` itself but not share memory with it otherwise: the dense
-// ones do overlap, of interleaved views a copy is read.
+// The loops read and write element by element, so an operand may be `out` itself but not share memory with it otherwise: the
+// dense ones do overlap, of interleaved views a copy is read.
 void separate_operands(const Pointwise& call, const Tensor& out, Operands& operands) {
   TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()),
               ShapeError, call.name, ": elements of the tensor written in place share memory (shape ",

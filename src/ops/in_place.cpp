@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of two operands, and fills, that write their first input; in_place_unary.cpp has the others. Each op: forward above backward; members last.
+// Operations of two operands, and fills, that write their first input; in_place_unary.cpp has the others. Each op: forward above
+// backward; members last.
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "tensor/promotion.hpp"

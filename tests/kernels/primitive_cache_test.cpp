@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's primitives and packed weights: what is kept, what makes room, and that nothing is taken for something else. The references are
-// the float64 kernels, which use neither.
+// oneDNN's primitives and packed weights: what is kept, what makes room, and that nothing is taken for something else. The
+// references are the float64 kernels, which use neither.
 #include <gtest/gtest.h>
 
 #include <cmath>

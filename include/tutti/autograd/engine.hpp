@@ -3,8 +3,9 @@
 /// Runs the recorded graph backwards.
 ///
 /// Order: the AccumulateGrad of a leaf runs as soon as its gradient is complete; otherwise the operation that
-/// was recorded last runs first. Several threads may call backward at once, on graphs that share leaves. A
-/// hook or a backward may itself call backward.
+/// was recorded last runs first. Several threads may call backward at once, on graphs that share leaves; but
+/// the retained gradient of a non-leaf (retain_grad) may not be read or set while another thread's backward
+/// may write it. A hook or a backward may itself call backward.
 #pragma once
 
 #include <functional>
@@ -25,9 +26,10 @@ TUTTI_API void backward(std::span<const Tensor> roots, std::span<const Tensor> g
 
 /// Options of grad.
 struct GradOptions {
-  bool retain_graph = false;  ///< Keep saved tensors, so that backward may run again.
-  bool allow_unused =
-      false;  ///< An input that the outputs don't depend on gives an undefined tensor instead of an error.
+  /// Keep saved tensors, so that backward may run again.
+  bool retain_graph = false;
+  /// An input that the outputs don't depend on gives an undefined tensor instead of an error.
+  bool allow_unused = false;
 };
 
 /// Gradients of the sum of `outputs` (weighted by `grad_outputs`, as in backward) with respect to `inputs`,

@@ -77,7 +77,8 @@ class TUTTI_API RandomSampler final : public Sampler {
   /// ValueError if `count` is negative.
   explicit RandomSampler(std::int64_t count, const RandomSamplerOptions& options = {});
   std::int64_t size() const noexcept override { return count_; }
-  /// kTorch: as RandomSampler(generator=torch.Generator().manual_seed(seed)), whose generator goes on from pass to pass.
+  /// kTorch: as RandomSampler(generator=torch.Generator().manual_seed(seed)), whose generator goes on from pass to pass. A pass
+  /// has to draw the 2 * size() numbers of each one before it again, so its time grows with the epoch.
   Pass pass(std::uint64_t epoch) const override;
 
  private:

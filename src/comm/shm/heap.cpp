@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/integers.hpp"
+
 namespace tutti::comm {
 
 namespace {
@@ -11,9 +13,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kUnusedBlocks = 32;
 // More than a rank can have, since each of its blocks holds a descriptor of it.
 constexpr std::size_t kBlocksOfOnePeer = 1024;
-std::size_t rounded(std::size_t bytes) {
-  return (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
-}
+std::size_t rounded(std::size_t bytes) { return round_up(std::max<std::size_t>(bytes, 1), kPage); }
 }  // namespace
 
 void* SharedHeap::allocate(std::size_t bytes) {

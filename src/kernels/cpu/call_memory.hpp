@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for the short arrays of one kernel call, such as one number a channel: pieces of this thread's workspace, front to back. What
-// doesn't fit comes from the heap, once: the next call finds a workspace that is large enough.
+// Memory for the short arrays of one kernel call, such as one number a channel: pieces of this thread's workspace, front to
+// back. What doesn't fit comes from the heap, once: the next call finds a workspace that is large enough.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory_resource>
 
+#include "core/integers.hpp"
 #include "kernels/cpu/onednn/workspace.hpp"
 
 namespace tutti::cpu {
@@ -28,7 +29,7 @@ class CallMemory final : public std::pmr::memory_resource {
   }
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     const std::size_t at = used_;
-    used_ += (bytes + onednn::kAlignment - 1) / onednn::kAlignment * onednn::kAlignment;
+    used_ += round_up(bytes, onednn::kAlignment);
     if (used_ <= size_) return begin_ + at;
     return std::pmr::new_delete_resource()->allocate(bytes, alignment);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 convolutions on bf16 multipliers, as matmul_reduced.cpp does it for products. "high" stacks high and low halves along the
-// dim that is summed over: input channels forward, output channels for the data gradient. The weight gradient stays f32 in "high":
+// f32 convolutions on bf16 multipliers, as matmul_reduced.cpp does it for products. "high" stacks high and low halves along
+// the dim that is summed over: input channels forward, output channels for the data gradient. The weight gradient stays f32 in "high":
 // oneDNN's bf16 kernels for it are not three times as fast (measured: 0.8 to 1.0 of the f32 speed).
 #include "kernels/cpu/conv2d.hpp"
 #include "kernels/cpu/matmul.hpp"

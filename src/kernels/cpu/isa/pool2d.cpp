@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backward passes gather: each element of the gradient of x sums, over the windows that cover it and in their order, what they hand
-// down. So rows can be computed by any thread, and nothing has to be zeroed first.
+// Backward passes gather: each element of the gradient of x sums, over the windows that cover it and in their order, what they
+// hand down. So rows can be computed by any thread, and nothing has to be zeroed first.
 #include "kernels/cpu/isa/pool2d_loops.hpp"
 
 #include "kernels/cpu/isa/lanes.hpp"

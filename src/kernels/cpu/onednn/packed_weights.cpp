@@ -30,14 +30,19 @@ constexpr std::size_t kMostCopies = 8;
 
 std::atomic<std::uint64_t> filled_copies{0};
 
+// Made by the first call, of which there may be several at once.
 Copies& copies_of(tutti_packed_slot& slot) {
-  static std::mutex creation;
-  const std::lock_guard lock(creation);
-  if (!slot.handle) {
-    slot.handle = new Copies;
-    slot.destroy = [](void* handle) { delete static_cast<Copies*>(handle); };
+  const std::atomic_ref<void*> handle(slot.handle);
+  void* known = handle.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    auto made = std::make_unique<Copies>();
+    if (handle.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+      // The thread that frees the storage reads this, after all calls have ended.
+      slot.destroy = [](void* copies) { delete static_cast<Copies*>(copies); };
+      known = made.release();
+    }
   }
-  return *static_cast<Copies*>(slot.handle);
+  return *static_cast<Copies*>(known);
 }
 
 Copy& find_or_add(std::vector<Copy>& copies, const Key& layout) {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <new>
 
+#include "core/integers.hpp"
+
 namespace tutti::cpu::onednn {
 
 inline constexpr std::size_t kAlignment = 64;  // oneDNN's AMX kernels lose a factor of 2.5 below it
@@ -17,7 +19,7 @@ struct FreeMemory {
 using AlignedMemory = std::unique_ptr<void, FreeMemory>;
 
 inline AlignedMemory allocate_aligned(std::size_t bytes) {
-  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t rounded = round_up(bytes, kAlignment);
   AlignedMemory memory(std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded));
   if (!memory) throw std::bad_alloc();
   return memory;
