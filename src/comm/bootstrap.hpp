@@ -2,6 +2,7 @@
 // How ranks find one another and agree on small things before there are data paths. Two forms: mpi and tcp.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace tutti::comm {
 
 class Transport;
 class Waiter;
+
+// What all ranks together may give in one exchange, in bytes: every form of bootstrap carries so much in one message.
+inline constexpr std::size_t kLongestExchange = std::size_t{32} << 20U;
 
 // Calls are collective and blocking. After a TimeoutError or CommError the object is not used again.
 class Bootstrap {

@@ -38,6 +38,10 @@ std::string to_text(const Contract& contract) {
   return text + concat(" of ", contract.count, " x ", contract.dtype);
 }
 
+std::string to_text(const Contract& contract, int tag, const std::string& group) {
+  return concat(to_text(contract), " with tag ", tag, " in group '", group, "'");
+}
+
 void check_agreement(const std::string& group, std::span<const Contract> by_rank) {
   for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
     if (by_rank[rank].agrees_with(by_rank[0])) [[likely]]

@@ -30,8 +30,8 @@ struct Contract {
   Operation operation = Operation::kBarrier;
   DType dtype = DType::kUInt8;
   ReduceOp reduce = ReduceOp::kSum;
-  std::uint8_t in_shared_memory =
-      0;  // its tensor lies in memory that peers can map; may differ between ranks
+  // Its tensor lies in memory that peers can map. May differ between ranks.
+  std::uint8_t in_shared_memory = 0;
   std::int32_t root = 0;
   std::uint64_t count = 0;     // elements of this rank's input
   std::uint64_t sequence = 0;  // of the operation in its group, from 1
@@ -51,8 +51,16 @@ class AgreedError : public CommError {
   using CommError::CommError;
 };
 
+// A message that does not fit its receive, which concerns no other operation: it is dropped, and the group stays usable.
+class RefusedMessage final : public CommError {
+ public:
+  using CommError::CommError;
+};
+
 // "all_reduce #3 (sum) of 100 x float32".
 std::string to_text(const Contract& contract);
+// "recv #1 from rank 0 of 20 x float32 with tag 3 in group 'world'".
+std::string to_text(const Contract& contract, int tag, const std::string& group);
 // Throws AgreedError naming both sides if a rank's contract differs from rank 0's.
 void check_agreement(const std::string& group, std::span<const Contract> by_rank);
 // "rank 1" or "ranks 1, 4 and 5".

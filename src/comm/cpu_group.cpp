@@ -2,14 +2,15 @@
 #include "comm/cpu_group.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
+#include <new>
 #include <optional>
 #include <tuple>
 
 #include "comm/executor.hpp"
 #include "comm/job.hpp"
 #include "comm/keep.hpp"
+#include "comm/parse_integer.hpp"
 #include "tensor/layout.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/core/trace.hpp"
@@ -56,9 +57,7 @@ class CollectiveState final : public detail::WorkState {
     if (is_written()) raw::bump_version(out_);
   }
   void release() noexcept override {
-    // It has failed halfway.
-    if (buffers_.has_value()) keep_forever(std::make_shared<Buffers>(std::move(*buffers_)));
-    buffers_.reset();
+    if (buffers_.has_value()) keep_buffers();  // it has failed halfway
     out_ = Tensor();
     in_ = Tensor();
     core_ = nullptr;
@@ -78,6 +77,14 @@ class CollectiveState final : public detail::WorkState {
     std::optional<Dense> in;
   };
 
+  void keep_buffers() noexcept {
+    try {
+      keep_forever(std::make_shared<Buffers>(std::move(*buffers_)));
+    } catch (const std::bad_alloc&) {
+      leak(std::move(*buffers_));
+    }
+    buffers_.reset();
+  }
   const char* trace_name() const noexcept {
     switch (contract_.operation) {
       case Operation::kAllReduce: return "all_reduce";
@@ -121,24 +128,26 @@ class TransferState final : public detail::PointToPointState {
 
   bool progress() override {
     bool done = false;
-    core_->run([&] {
-      if (transfer_ == nullptr) start();
-      done = transfer_->progress();
-      if (!done) return;
-      if (!is_send()) {
-        dense_->write_back();
-        raw::bump_version(tensor_);
-      }
-      dense_ = nullptr;
-    });
+    try {
+      core_->run([&] {
+        if (transfer_ == nullptr) start();
+        done = transfer_->progress();
+        if (done && !is_send()) {
+          dense_->write_back();
+          raw::bump_version(tensor_);
+        }
+      });
+    } catch (const RefusedMessage&) {
+      dense_ = nullptr;  // nothing will be written into it
+      throw;
+    }
+    if (done) dense_ = nullptr;
     return done;
   }
   std::chrono::nanoseconds poll_interval() const noexcept override {
     return transfer_ == nullptr ? std::chrono::nanoseconds(0) : transfer_->poll_interval();
   }
-  std::string text() const override {
-    return concat(to_text(message_.contract), " with tag ", message_.tag, " in group '", core_->name, "'");
-  }
+  std::string text() const override { return to_text(message_.contract, message_.tag, core_->name); }
   void release() noexcept override {
     transfer_ = nullptr;
     if (dense_ != nullptr) keep_forever(std::move(dense_));  // it has failed halfway
@@ -172,20 +181,15 @@ class FunctionState final : public detail::WorkState {
   std::function<void()> function_;
 };
 
+// The last operation of a group's handle.
+class LastState final : public detail::WorkState {
+ public:
+  void run() override { core = nullptr; }
+  std::shared_ptr<GroupCore> core;
+};
+
 Work submit(std::shared_ptr<detail::WorkState> state) {
-  if (Executor* executor = Executor::current(); executor != nullptr) {
-    executor->submit(state);
-    return Work(std::move(state));
-  }
-  // A world of one has no queue.
-  std::exception_ptr error;
-  try {
-    state->run();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  state->release();
-  state->finish(std::move(error));
+  Executor::submit_or_run(state);
   return Work(std::move(state));
 }
 
@@ -219,17 +223,18 @@ Contract contract_of(Operation operation, const Tensor& tensor) {
   return contract;
 }
 
-int parse_integer(std::string_view text) {
-  int value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
 }  // namespace
 
 CpuGroup::~CpuGroup() {
   // Letting go of the core may call MPI, which one thread at a time may do.
-  submit(std::make_shared<FunctionState>([core = std::move(core_)] {}));
+  std::shared_ptr<LastState> last;
+  try {
+    last = std::make_shared<LastState>();
+    last->core = std::move(core_);
+    Executor::submit_or_run(last);
+  } catch (const std::bad_alloc&) {
+    leak(std::move(last != nullptr ? last->core : core_));
+  }
 }
 
 Work CpuGroup::all_reduce(const Tensor& tensor, ReduceOp op) {
@@ -322,6 +327,10 @@ void CpuGroup::meet(Operation operation) {
 }
 
 std::vector<std::string> CpuGroup::exchange(const std::string& bytes) {
+  // At the call, so that the group stays usable.
+  const std::size_t longest = kLongestExchange / static_cast<std::size_t>(size());
+  TUTTI_CHECK(bytes.size() <= longest, ValueError, "exchange: wanted at most ", longest, " bytes of each of ",
+              size(), " ranks, given ", bytes.size(), " on rank ", rank());
   if (size() == 1) return {bytes};
   Contract contract;
   contract.operation = Operation::kExchange;
@@ -358,9 +367,10 @@ std::shared_ptr<ProcessGroup> CpuGroup::split(int color, int key, GroupOptions o
       if (color < 0) return;
       std::vector<std::tuple<int, int>> members;  // key, rank
       for (int other = 0; other < core->size; ++other) {
-        const std::string& text = colors[static_cast<std::size_t>(other)];
-        if (parse_integer(text) != color) continue;
-        members.emplace_back(parse_integer(std::string_view(text).substr(text.find(' ') + 1)), other);
+        const std::string_view text = colors[static_cast<std::size_t>(other)];
+        const std::size_t space = text.find(' ');
+        if (parse_integer(text.substr(0, space)) != color) continue;
+        members.emplace_back(parse_integer(text.substr(space + 1)), other);
       }
       std::sort(members.begin(), members.end());
       std::vector<int> ranks;

@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "comm/start_thread.hpp"
 #include "core/parallel_for.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
@@ -45,12 +45,13 @@ int processors_of_this_thread() noexcept {
 
 // Nobody may be left to wait for it, so that its error would never be seen.
 void warn_of_lost(const std::exception_ptr& error) noexcept {
+  if (!logging::enabled(logging::Level::kWarning)) return;
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& failure) {
-    logging::warning(failure.what());
+    logging::write(logging::Level::kWarning, failure.what());
   } catch (...) {
-    logging::warning("a send or receive has failed while the Environment ended");
+    logging::write(logging::Level::kWarning, "a send or receive has failed while the Environment ended");
   }
 }
 
@@ -64,12 +65,7 @@ bool Executor::on_communication_thread() noexcept { return thread_is_communicati
 
 Executor::Executor(Doorbell& doorbell)
     : doorbell_(doorbell), thread_has_own_core_(processors_of_this_thread() > 1) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: signals are for the program's own threads
-  thread_ = std::thread([this] { thread_main(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_thread([this] { thread_main(); });
 }
 
 Executor::~Executor() { stop(); }
@@ -96,6 +92,21 @@ void Executor::submit(std::shared_ptr<detail::WorkState> work) {
   } else {
     wakes_.fetch_add(1, std::memory_order_seq_cst);
   }
+}
+
+void Executor::submit_or_run(std::shared_ptr<detail::WorkState> work) {
+  if (Executor* executor = current(); executor != nullptr) {
+    executor->submit(std::move(work));
+    return;
+  }
+  std::exception_ptr error;
+  try {
+    work->run();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  work->release();
+  work->finish(std::move(error));
 }
 
 void Executor::wake_thread() noexcept {

@@ -3,8 +3,8 @@
 //
 // Whoever holds run_mutex_ runs entries, in order. That is the communication thread while others compute; and a thread that
 // waits for an entry which nobody has begun, since handing it over would cost two context switches. For the same reason the
-// communication thread, where it shares its only core with that thread, lets it go first: it begins within 2 ms. So MPI is called by one
-// thread at a time, but not always the same (MPI_THREAD_SERIALIZED).
+// communication thread, where it shares its only core with that thread, lets it go first: it begins within 2 ms. So MPI is called
+// by one thread at a time, but not always the same (MPI_THREAD_SERIALIZED).
 #pragma once
 
 #include <atomic>
@@ -30,6 +30,8 @@ class Executor {
 
   // Appends to the queue. From inside an entry (a then-function that issues a collective): runs it at once.
   void submit(std::shared_ptr<detail::WorkState> work);
+  // The same on the process's executor. A world of one has none, and all that came before is done: runs it at once.
+  static void submit_or_run(std::shared_ptr<detail::WorkState> work);
   // Blocks until the work is done; does not throw its failure.
   void wait(detail::WorkState& work);
   // Lets started sends and receives move. Called by who runs an entry, while it waits.

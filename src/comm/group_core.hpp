@@ -33,13 +33,15 @@ struct GroupCore {
 
   // Throws CommError if an operation has failed halfway, or the Environment has ended.
   void check_usable();
-  // Runs one operation of the group; a failure that is not all ranks' makes the group unusable.
+  // Runs one operation of the group; a failure that is neither all ranks' nor one message's makes the group unusable.
   template <class Body>
   void run(const Body& body) {
     check_usable();
     try {
       body();
     } catch (const AgreedError&) {
+      throw;
+    } catch (const RefusedMessage&) {
       throw;
     } catch (const std::exception& error) {
       set_failure(error.what());

@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <new>
 
+#include "comm/parse_integer.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti::comm {
@@ -46,12 +46,6 @@ std::string host_identity(const std::string& host_name) {
   const ssize_t count = ::readlink("/proc/self/ns/pid", space, sizeof space);
   return concat(host_name, " ", read_line_of("/proc/sys/kernel/random/boot_id"), " ",
                 std::string_view(space, count > 0 ? static_cast<std::size_t>(count) : 0));
-}
-
-int parse_integer(std::string_view text) {
-  int value = -1;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
 }
 
 bool has_ended(pid_t pid, int pid_fd) {

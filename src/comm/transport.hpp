@@ -50,7 +50,7 @@ class Transport {
   // The buffer must outlive the transfer.
   virtual std::unique_ptr<Transfer> send(const Message& message) = 0;
   virtual std::unique_ptr<Transfer> receive(const Message& message) = 0;
-  // This rank's operation has failed halfway and it will take part in no other: tells those that wait for it, where it can.
+  // This rank's operation has failed halfway and it will take part in no other: tells those that wait for it.
   virtual void give_up() noexcept {}
 };
 

@@ -45,10 +45,12 @@ void park_if_job_ends(const Host& host) {
   tutti::detail::fail<CommError>("rank ", failed, " has failed and ends the job");
 }
 
-Waiter::Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s)
+Waiter::Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s,
+               std::vector<int> group_ranks)
     : host_(std::move(host)),
       group_(std::move(group)),
       world_ranks_(std::move(world_ranks)),
+      group_ranks_(std::move(group_ranks)),
       timeout_s_(timeout_s),
       has_core_(host_->local_size() <= topology().host_cores) {}
 
@@ -70,8 +72,10 @@ void Waiter::check(const Contract& contract, const std::vector<int>& missing,
     tutti::detail::fail<CommError>(to_text(contract), " in group '", group_, "': ", error.what());
   }
   if (!deadline.passed()) return;
+  std::vector<int> late;
+  for (const int rank : missing) late.push_back(group_rank(rank));
   tutti::detail::fail<TimeoutError>(to_text(contract), " (", contract.bytes(), " bytes) in group '", group_,
-                                    "' has waited ", deadline.seconds(), " s for ", rank_list(missing),
+                                    "' has waited ", deadline.seconds(), " s for ", rank_list(late),
                                     " (TUTTI_TIMEOUT_S, GroupOptions::timeout_s)");
 }
 

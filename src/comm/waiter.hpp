@@ -16,10 +16,12 @@ namespace tutti::comm {
 
 class Waiter {
  public:
-  // `world_ranks` are the group's members.
-  Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s);
+  // `world_ranks` are those that wait for one another, in the order of their own numbers from 0. Where these are only some of
+  // the group, `group_ranks` says which, for messages; empty: all.
+  Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s,
+         std::vector<int> group_ranks = {});
 
-  // Returns once ready() holds. `missing` gives the ranks, as members of the group, that it waits for. Throws
+  // Returns once ready() holds. `missing` gives the ranks, by their own numbers, that it waits for. Throws
   // TimeoutError or CommError.
   template <class Ready, class Missing>
   void until(const Ready& ready, const Contract& contract, const Missing& missing) {
@@ -39,6 +41,10 @@ class Waiter {
   Host& host() const noexcept { return *host_; }
   const std::string& group() const noexcept { return group_; }
   const std::vector<int>& world_ranks() const noexcept { return world_ranks_; }
+  // As the group numbers it.
+  int group_rank(int rank) const noexcept {
+    return group_ranks_.empty() ? rank : group_ranks_[static_cast<std::size_t>(rank)];
+  }
   double timeout_s() const noexcept { return timeout_s_; }
 
  private:
@@ -59,6 +65,7 @@ class Waiter {
   std::shared_ptr<Host> host_;
   std::string group_;
   std::vector<int> world_ranks_;
+  std::vector<int> group_ranks_;
   double timeout_s_;
   bool has_core_ = true;  // there is a core for each rank of this host
 };

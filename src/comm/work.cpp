@@ -55,19 +55,7 @@ bool Work::is_completed() const noexcept { return state_ == nullptr || state_->i
 
 Work Work::then(std::function<void()> function) const {
   auto next = std::make_shared<detail::ThenState>(state_, std::move(function));
-  if (Executor* executor = Executor::current(); executor != nullptr) {
-    executor->submit(next);
-    return Work(std::move(next));
-  }
-  // A world of one has no queue: everything before is done.
-  std::exception_ptr error;
-  try {
-    next->run();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  next->release();
-  next->finish(std::move(error));
+  Executor::submit_or_run(next);
   return Work(std::move(next));
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/alone.hpp"
@@ -30,6 +32,7 @@ class LateHost final : public comm::Bridge {
     std::fill_n(data_, kCount, 7.0F);
     tutti::detail::fail<TimeoutError>("the other host is late");
   }
+  void give_up() noexcept override {}
 
  private:
   float*& data_;
@@ -57,6 +60,69 @@ TEST(Bridge, MemoryOfAFailedReductionOfHalvesIsKept) {
   const std::span<const float> late(between_hosts, kCount);
   EXPECT_TRUE(std::all_of(late.begin(), late.end(), [](float value) { return value == 7.0F; }));
   EXPECT_NE(others.data(), between_hosts);
+}
+
+// The meeting of two ranks that are threads of this process.
+class Thread final : public comm::Bootstrap {
+ public:
+  struct Meeting {
+    std::barrier<> barrier{2};
+    std::vector<std::string> texts = std::vector<std::string>(2);
+  };
+  Thread(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return 2; }
+  std::vector<std::string> exchange(const std::string& bytes, const Deadline&, const char*) override {
+    meeting_.texts[static_cast<std::size_t>(rank_)] = bytes;
+    meeting_.barrier.arrive_and_wait();
+    std::vector<std::string> all = meeting_.texts;
+    meeting_.barrier.arrive_and_wait();
+    return all;
+  }
+  std::unique_ptr<comm::Bootstrap> subset(const std::vector<int>&, const std::string&,
+                                          const Deadline&) override {
+    return nullptr;
+  }
+
+ private:
+  Meeting& meeting_;
+  int rank_;
+};
+
+// Ranks of one host among those of several have numbers of their own; messages have the group's.
+TEST(Waiter, NamesRanksAsTheGroupNumbersThem) {
+  const Deadline passed(0);
+  Alone alone;
+  const std::shared_ptr<comm::Host> host = comm::Host::create(alone, Deadline(10));
+  const comm::Waiter waiter(host, "world", {4, 5}, 10, {2, 3});
+  comm::Contract contract;
+  contract.operation = comm::Operation::kAllReduce;
+  expect_error<TimeoutError>([&] { waiter.check(contract, {1}, passed); },
+                             "in group 'world' has waited 0 s for rank 3 ");
+  expect_error<TimeoutError>([&] { waiter.check(contract, {0, 1}, passed); }, "for ranks 2 and 3 ");
+}
+
+TEST(SharedMemory, NamesTheRankThatHasFailedAsTheGroupNumbersIt) {
+  Thread::Meeting meeting;
+  std::string message;
+  const auto run_rank = [&](int rank) {
+    const Deadline deadline(10);
+    Thread bootstrap(meeting, rank);
+    const auto host = comm::Host::create(bootstrap, deadline);
+    const auto waiter =
+        std::make_shared<comm::Waiter>(host, "world", std::vector{0, 1}, 10, std::vector{2, 3});
+    comm::ShmTransport transport(bootstrap, deadline, waiter, std::make_shared<comm::SharedHeap>());
+    if (rank == 1) {
+      transport.give_up();
+    } else {
+      message = error_of<CommError>([&] { transport.barrier(comm::Contract{}); });
+    }
+    bootstrap.barrier(deadline, "the end");
+  };
+  std::thread other(run_rank, 1);
+  run_rank(0);
+  other.join();
+  EXPECT_EQ(message, "barrier #0 in group 'world': rank 3 has failed in an operation of this group");
 }
 
 }  // namespace

@@ -109,6 +109,22 @@ TEST(Split, NamesTheRankThatIsMissing) {
   comm::world()->barrier();
 }
 
+// Those that wait for it need not wait until their deadline.
+TEST(Failure, OfOneRankIsToldToTheOthers) {
+  const auto group = comm::world()->split(0, 0, {.name = "told", .timeout_s = 1});
+  const Tensor tensor = zeros({1000});
+  if (own_rank() == 1) {
+    expect_error<TimeoutError>([&] { group->recv(tensor, 0).wait(); }, "for rank 0 ");
+  }
+  comm::world()->barrier();
+  if (own_rank() != 1) {
+    expect_error<CommError>([&] { group->all_reduce(tensor).wait(); },
+                            "all_reduce #1 (sum) of 1000 x float32 in group 'told': rank 1 has failed in an "
+                            "operation of this group");
+  }
+  comm::world()->barrier();
+}
+
 // What comes late must not be written into memory that has been freed; AddressSanitizer sees it.
 TEST(Timeout, LateRankWritesIntoNoFreedMemory) {
   auto group = comm::world()->split(0, 0, {.name = "late", .timeout_s = 0.3});

@@ -78,12 +78,12 @@ class TUTTI_API ProcessGroup {
   /// sender and tag arrive in order. Sends and receives don't hold up one another, nor the operations issued
   /// after them; a function given to Work::then does, until what it follows is done.
   virtual Work send(const Tensor& tensor, int to, int tag = 0) = 0;
-  /// Receives from rank `from`. CommError if dtype or number of elements of the message differ.
+  /// Receives from rank `from`. CommError if the message has another dtype or length: it is dropped, the group stays usable.
   virtual Work recv(const Tensor& tensor, int from, int tag = 0) = 0;
   /// Blocks until every rank has called it and all earlier operations of this group are done.
   virtual void barrier() = 0;
-  /// Blocks; returns what each rank gave, in the order of ranks. For small agreements (names, layouts), not
-  /// for data.
+  /// Blocks; returns what each rank gave, in the order of ranks. For small agreements (names, layouts), not for
+  /// data: a rank gives at most 32 MiB / size() (ValueError).
   virtual std::vector<std::string> exchange(const std::string& bytes) = 0;
 
   /// New group of those ranks that give the same color, ordered by key, then rank. Collective: every rank of

@@ -31,10 +31,10 @@ class TUTTI_API Work {
   void synchronize() const;
   /// True once the operation is done or has failed. Never blocks.
   bool is_completed() const noexcept;
-  /// Appends `function` to the communication queue and returns its Work. It runs on the communication thread
-  /// after this operation and everything issued before the call; collectives that it issues run at once,
-  /// inside it. If this operation fails, `function` does not run and the returned Work fails alike. What it
-  /// throws is rethrown by wait().
+  /// Appends `function` to the communication queue and returns its Work. It runs on the communication thread after this operation
+  /// and all collectives issued before the call; sends and receives issued before may still be under way, and it can wait() for
+  /// them. Collectives that it issues run at once, inside it. If this operation fails, `function` does not run and the returned
+  /// Work fails alike. What it throws is rethrown by wait().
   Work then(std::function<void()> function) const;
 
  private:

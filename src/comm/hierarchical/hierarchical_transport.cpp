@@ -23,10 +23,18 @@ class NetworkBridge final : public Bridge {
     slice.count = static_cast<std::uint64_t>(count);
     network_->all_reduce(slice, data);
   }
+  void give_up() noexcept override { network_->give_up(); }
 
  private:
   std::unique_ptr<Transport> network_;
 };
+
+// Of some ranks of the group, which are numbered anew among themselves.
+std::shared_ptr<Waiter> waiter_of(const Job& job, const GroupCore& core, const std::vector<int>& ranks) {
+  std::vector<int> world_ranks;
+  for (const int rank : ranks) world_ranks.push_back(core.world_ranks[static_cast<std::size_t>(rank)]);
+  return std::make_shared<Waiter>(job.host, core.name, std::move(world_ranks), core.timeout_s, ranks);
+}
 
 }  // namespace
 
@@ -44,28 +52,21 @@ HierarchicalTransport::HierarchicalTransport(Job& job, const GroupCore& core,
   std::vector<int> across;
   for (const auto& [unused_host, ranks] : by_host) across.push_back(ranks[position]);
 
-  const auto world = [&](const std::vector<int>& ranks) {
-    std::vector<int> numbers;
-    for (const int rank : ranks) numbers.push_back(core.world_ranks[static_cast<std::size_t>(rank)]);
-    return numbers;
-  };
   host_bootstrap_ = core.bootstrap->subset(here, concat("host", host_of(core.rank)), deadline);
   bridge_bootstrap_ = core.bootstrap->subset(across, concat("bridge", position), deadline);
-  make_shared_memory(job, core, world(here), deadline);
-  shared_->set_bridge(
-      std::make_unique<NetworkBridge>(bridge_bootstrap_->make_network_transport(
-          std::make_shared<Waiter>(job.host, core.name, world(across), core.timeout_s), deadline)),
-      core.size);
+  make_shared_memory(job, core, here, deadline);
+  shared_->set_bridge(std::make_unique<NetworkBridge>(
+                          bridge_bootstrap_->make_network_transport(waiter_of(job, core, across), deadline)),
+                      core.size);
 }
 
 // The ranks of a host fail together; those of other hosts must not go on without them.
-void HierarchicalTransport::make_shared_memory(Job& job, const GroupCore& core, std::vector<int> world_ranks,
+void HierarchicalTransport::make_shared_memory(Job& job, const GroupCore& core, const std::vector<int>& ranks,
                                                const Deadline& deadline) {
   std::string failure;
   try {
-    shared_ = std::make_unique<ShmTransport>(
-        *host_bootstrap_, deadline,
-        std::make_shared<Waiter>(job.host, core.name, std::move(world_ranks), core.timeout_s), job.heap);
+    shared_ =
+        std::make_unique<ShmTransport>(*host_bootstrap_, deadline, waiter_of(job, core, ranks), job.heap);
   } catch (const Error& error) {
     failure = error.what();
   }

@@ -32,10 +32,14 @@ class HierarchicalTransport final : public Transport {
   std::unique_ptr<Transfer> send(const Message& message) override { return network_->send(message); }
   std::unique_ptr<Transfer> receive(const Message& message) override { return network_->receive(message); }
 
-  void give_up() noexcept override { shared_->give_up(); }
+  void give_up() noexcept override {
+    shared_->give_up();
+    network_->give_up();
+  }
 
  private:
-  void make_shared_memory(Job& job, const GroupCore& core, std::vector<int> world_ranks,
+  // `ranks` of the group are on this host.
+  void make_shared_memory(Job& job, const GroupCore& core, const std::vector<int>& ranks,
                           const Deadline& deadline);
 
   std::unique_ptr<Transport> network_;

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 
 #include "comm/keep.hpp"
 #include "comm/slices.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/core/logging.hpp"
 
 namespace tutti::comm {
 
@@ -18,6 +20,8 @@ namespace {
 constexpr int kCollectiveTag = 0;
 constexpr int kPresenceTag = 1;
 constexpr int kFirstMessageTag = 2;
+// Beside the number of an agreement in a word of presence.
+constexpr std::uint64_t kGivenUp = std::uint64_t{1} << 63U;
 // Agreements between two looks at who has said that it is here.
 constexpr std::uint64_t kPresenceInterval = 64;
 // What is reduced at once; scratch memory of the same size is needed.
@@ -61,7 +65,7 @@ void MpiTransport::start_receive(void* data, std::size_t bytes, int from) {
 }
 
 void MpiTransport::finish(const Contract& contract) {
-  finish(contract, [this] { return requests_.missing(); });
+  finish(contract, [this, &contract] { return missing_ranks(contract); });
 }
 
 template <class Missing>
@@ -86,7 +90,8 @@ void MpiTransport::let_go() noexcept {
 // In step k a rank hears from the one 2^k below it, which has heard from 2^k - 1 others by then: after log2(size) steps each has
 // heard from all whether theirs is the same contract. Only if not do all send theirs to all, for the message.
 //
-// Who waits long may not know for whom: its neighbour waits as well. So who has waited for a while tells all that it is here.
+// Who waits long may not know for whom: its neighbour waits as well. So who has waited for a while tells all that it is here,
+// and who gives up tells all that it comes to no other agreement.
 
 void MpiTransport::agree(const Contract& contract) {
   // So that what others say does not pile up with a rank that never waits.
@@ -98,7 +103,7 @@ void MpiTransport::agree(const Contract& contract) {
     words.out = {contract, same};
     start_receive(&words.in, sizeof words.in, (rank_ - distance + size_) % size_);
     start_send(&words.out, sizeof words.out, (rank_ + distance) % size_);
-    finish(contract, [this] { return absent_ranks(); });
+    finish(contract, [this, &contract] { return absent_ranks(contract); });
     same = same && words.in.same && words.in.contract.agrees_with(contract);
   }
   if (!same) [[unlikely]]
@@ -118,7 +123,7 @@ void MpiTransport::throw_disagreement(const Contract& contract) {
 }
 
 // The ranks that have not said that they are here. Called now and then while this one waits.
-std::vector<int> MpiTransport::absent_ranks() {
+std::vector<int> MpiTransport::absent_ranks(const Contract& contract) {
   std::uint64_t& own = here_[static_cast<std::size_t>(rank_)];
   if (own < agreements_ && presence_.test()) {
     own = buffers_->presence = agreements_;
@@ -129,9 +134,40 @@ std::vector<int> MpiTransport::absent_ranks() {
   note_presence();
   std::vector<int> absent;
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_ && here_[static_cast<std::size_t>(peer)] < agreements_) absent.push_back(peer);
+    if (peer != rank_ && (here_[static_cast<std::size_t>(peer)] & ~kGivenUp) < agreements_)
+      absent.push_back(peer);
   }
-  return absent.empty() ? requests_.missing() : absent;
+  if (absent.empty()) return missing_ranks(contract);
+  check_given_up(contract, absent);
+  return absent;
+}
+
+// The ranks whose messages are missing, once all have come to the agreement.
+std::vector<int> MpiTransport::missing_ranks(const Contract& contract) {
+  note_presence();
+  std::vector<int> missing = requests_.missing();
+  check_given_up(contract, missing);
+  return missing;
+}
+
+void MpiTransport::check_given_up(const Contract& contract, const std::vector<int>& awaited) const {
+  for (const int peer : awaited) {
+    TUTTI_CHECK((here_[static_cast<std::size_t>(peer)] & kGivenUp) == 0, CommError, to_text(contract),
+                " in group '", waiter_->group(), "': rank ", waiter_->group_rank(peer),
+                " has failed in an operation of this group");
+  }
+}
+
+void MpiTransport::give_up() noexcept {
+  try {
+    buffers_->given_up = agreements_ | kGivenUp;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) presence_.send(&buffers_->given_up, sizeof buffers_->given_up, peer, kPresenceTag);
+    }
+  } catch (const std::exception& error) {
+    // They find out when their deadline passes.
+    if (logging::enabled(logging::Level::kWarning)) logging::write(logging::Level::kWarning, error.what());
+  }
 }
 
 void MpiTransport::note_presence() {
@@ -293,10 +329,16 @@ class MpiTransport::Receive final : public Transfer {
         requests_(communicator) {
     queue_.push_back(this);
   }
-  ~Receive() override { std::erase(queue_, this); }
+  ~Receive() override {
+    if (requests_.under_way() && dropped_ != nullptr) keep_forever(dropped_);
+    std::erase(queue_, this);
+  }
 
   bool progress() override {
-    if (queue_.front() == this && (has_header_ || receive_header()) && requests_.test()) return true;
+    if (queue_.front() == this && (has_header_ || receive_header()) && requests_.test()) {
+      if (!refusal_.empty()) throw RefusedMessage(refusal_);
+      return true;
+    }
     watch_.check();
     return false;
   }
@@ -313,11 +355,16 @@ class MpiTransport::Receive final : public Transfer {
     if (found == 0) return false;
     Contract sent;
     check_mpi(MPI_Mrecv(&sent, sizeof sent, MPI_BYTE, &matched, MPI_STATUS_IGNORE), "MPI_Mrecv");
-    TUTTI_CHECK(sent.count == wanted.count && sent.dtype == wanted.dtype, CommError, to_text(wanted),
-                " with tag ", message_.tag, " in group '", waiter_->group(), "': rank ", wanted.root,
-                " has sent ", sent.count, " x ", sent.dtype);
     has_header_ = true;
-    requests_.receive(message_.data, wanted.bytes(), wanted.root, tag);
+    void* data = message_.data;
+    if (sent.count != wanted.count || sent.dtype != wanted.dtype) {
+      refusal_ = concat(to_text(wanted, message_.tag, waiter_->group()), ": rank ", wanted.root, " has sent ",
+                        sent.count, " x ", sent.dtype);
+      // It is received all the same, so that the next message of this tag can be.
+      dropped_ = std::make_shared<std::vector<std::byte>>(sent.bytes());
+      data = dropped_->data();
+    }
+    requests_.receive(data, sent.bytes(), wanted.root, tag);
     return true;
   }
 
@@ -328,6 +375,8 @@ class MpiTransport::Receive final : public Transfer {
   Message message_;
   TransferWatch watch_;
   bool has_header_ = false;
+  std::string refusal_;                              // why the message does not fit
+  std::shared_ptr<std::vector<std::byte>> dropped_;  // where such a message goes
   MpiRequests requests_;
 };
 

@@ -32,6 +32,7 @@ class MpiTransport final : public Transport {
   void barrier(const Contract& contract) override { agree(contract); }
   std::unique_ptr<Transfer> send(const Message& message) override;
   std::unique_ptr<Transfer> receive(const Message& message) override;
+  void give_up() noexcept override;
 
  private:
   class Send;
@@ -50,6 +51,7 @@ class MpiTransport final : public Transport {
       Word in;
     };
     std::uint64_t presence = 0;
+    std::uint64_t given_up = 0;
     std::vector<Step> steps;          // of an agreement
     std::vector<Contract> contracts;  // by rank, where they differ
     std::vector<std::byte> scratch;   // what all ranks sent for this rank's slice, one behind the other
@@ -57,7 +59,9 @@ class MpiTransport final : public Transport {
 
   void agree(const Contract& contract);
   void throw_disagreement(const Contract& contract);
-  std::vector<int> absent_ranks();
+  std::vector<int> absent_ranks(const Contract& contract);
+  std::vector<int> missing_ranks(const Contract& contract);
+  void check_given_up(const Contract& contract, const std::vector<int>& awaited) const;
   void note_presence();
   void start_send(const void* data, std::size_t bytes, int to);
   void start_receive(void* data, std::size_t bytes, int from);
@@ -77,8 +81,9 @@ class MpiTransport final : public Transport {
   MpiRequests presence_;  // of what this rank told of itself
   std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
   std::vector<const void*> ins_;
-  std::uint64_t agreements_ = 0;     // begun so far: the same number on all ranks
-  std::vector<std::uint64_t> here_;  // by rank: the last agreement that it has said to wait in
+  std::uint64_t agreements_ = 0;  // begun so far: the same number on all ranks
+  // By rank: the last agreement that it has said to wait in; with kGivenUp the last that it takes part in.
+  std::vector<std::uint64_t> here_;
   std::shared_ptr<Queues> queues_ = std::make_shared<Queues>();
 };
 

@@ -12,7 +12,7 @@ namespace tutti::comm {
 struct Mailbox::State {
   // A message that arrived before its receive.
   struct Parcel {
-    MailSlot header;  // without data
+    MailHeader header;
     std::vector<std::byte> bytes;
     bool complete = false;
   };
@@ -26,14 +26,14 @@ struct Mailbox::State {
   std::list<Parcel> parcels;
 
   // The message that is arriving. Its bytes go to `target`; to `parcel` if nobody asked for it yet; or nowhere if its
-  // receive has given up.
+  // receive refuses it or has given up.
   Receive* target = nullptr;
   Parcel* parcel = nullptr;
   std::uint64_t arriving_bytes = 0;
   std::uint64_t arrived_bytes = 0;
 
   void take_pieces();
-  void begin_message(const MailSlot& slot);
+  void begin_message(const MailHeader& header);
   void end_message();
 };
 
@@ -65,10 +65,7 @@ class Mailbox::Send final : public Transfer {
     while (!finished_ && written - ring.read.load(std::memory_order_acquire) < kMailSlots) {
       MailSlot& slot = ring.slots[written % kMailSlots];
       const std::size_t piece = std::min(bytes - sent_, kMailBytes);
-      slot.message_bytes = bytes;
-      slot.count = message_.contract.count;
-      slot.tag = message_.tag;
-      slot.dtype = message_.contract.dtype;
+      slot.header = {bytes, message_.contract.count, message_.tag, message_.contract.dtype};
       slot.piece_bytes = static_cast<std::uint32_t>(piece);
       slot.is_first = sent_ == 0 ? 1 : 0;
       if (piece > 0) std::memcpy(slot.data, static_cast<const std::byte*>(message_.data) + sent_, piece);
@@ -102,23 +99,27 @@ class Mailbox::Receive final : public Transfer {
   bool progress() override {
     open_parcel();
     state_->take_pieces();
-    if (!failure_.empty()) tutti::detail::fail<CommError>(failure_);
-    if (complete_) return true;
-    watch_.check();
-    return false;
+    if (!complete_) {
+      watch_.check();
+      return false;
+    }
+    if (!refusal_.empty()) throw RefusedMessage(refusal_);
+    return true;
   }
   std::chrono::nanoseconds poll_interval() const noexcept override { return kDoorbellAnnounces; }
 
   int tag() const noexcept { return message_.tag; }
-  // False if the message does not fit this receive, which then fails.
-  bool accept(const MailSlot& header) {
+  // Looks whether its message fits. One that does not is dropped as it arrives; then this receive fails.
+  void begin(const MailHeader& header) {
     const Contract& wanted = message_.contract;
-    if (header.count == wanted.count && header.dtype == wanted.dtype) return true;
-    failure_ = concat(to_text(wanted), " with tag ", message_.tag, " in group '", state_->waiter->group(),
-                      "': rank ", wanted.root, " has sent ", header.count, " x ", header.dtype);
-    return false;
+    if (header.count == wanted.count && header.dtype == wanted.dtype) return;
+    refusal_ = concat(to_text(wanted, message_.tag, state_->waiter->group()), ": rank ", wanted.root,
+                      " has sent ", header.count, " x ", header.dtype);
   }
-  std::byte* data() const noexcept { return static_cast<std::byte*>(message_.data); }
+  // Where its message goes; null if that is dropped.
+  std::byte* data() const noexcept {
+    return refusal_.empty() ? static_cast<std::byte*>(message_.data) : nullptr;
+  }
   void complete() noexcept { complete_ = true; }
 
  private:
@@ -133,42 +134,40 @@ class Mailbox::Receive final : public Transfer {
                                [this](const State::Parcel& one) { return one.header.tag == tag(); });
     if (parcel == state_->parcels.end() || !parcel->complete) return;
     state_->receives.erase(waiting);
-    if (accept(parcel->header)) {
-      if (!parcel->bytes.empty()) std::memcpy(data(), parcel->bytes.data(), parcel->bytes.size());
-      complete_ = true;
-    }
+    begin(parcel->header);
+    if (data() != nullptr && !parcel->bytes.empty())
+      std::memcpy(data(), parcel->bytes.data(), parcel->bytes.size());
+    complete();
     state_->parcels.erase(parcel);
   }
 
   std::shared_ptr<State> state_;
   Message message_;
   TransferWatch watch_;
-  std::string failure_;
+  std::string refusal_;  // why the message does not fit
   bool complete_ = false;
 };
 
-void Mailbox::State::begin_message(const MailSlot& slot) {
-  arriving_bytes = slot.message_bytes;
+void Mailbox::State::begin_message(const MailHeader& header) {
+  arriving_bytes = header.message_bytes;
   arrived_bytes = 0;
   target = nullptr;
   parcel = nullptr;
   // An earlier message of this tag that still lies here goes first.
   const bool earlier = std::any_of(parcels.begin(), parcels.end(),
-                                   [&slot](const Parcel& one) { return one.header.tag == slot.tag; });
+                                   [&header](const Parcel& one) { return one.header.tag == header.tag; });
   const auto found = std::find_if(receives.begin(), receives.end(),
-                                  [&slot](const Receive* one) { return one->tag() == slot.tag; });
+                                  [&header](const Receive* one) { return one->tag() == header.tag; });
   if (found != receives.end() && !earlier) {
-    Receive* receive = *found;
+    target = *found;
     receives.erase(found);
-    if (receive->accept(slot)) target = receive;
+    target->begin(header);
     return;
   }
   parcels.emplace_back();
   parcel = &parcels.back();
-  parcel->header.count = slot.count;
-  parcel->header.dtype = slot.dtype;
-  parcel->header.tag = slot.tag;
-  parcel->bytes.resize(slot.message_bytes);
+  parcel->header = header;
+  parcel->bytes.resize(header.message_bytes);
 }
 
 void Mailbox::State::end_message() {
@@ -183,7 +182,7 @@ void Mailbox::State::take_pieces() {
   bool moved = false;
   while (read < incoming->written.load(std::memory_order_acquire)) {
     const MailSlot& slot = incoming->slots[read % kMailSlots];
-    if (slot.is_first != 0) begin_message(slot);
+    if (slot.is_first != 0) begin_message(slot.header);
     std::byte* to = target != nullptr ? target->data() : parcel != nullptr ? parcel->bytes.data() : nullptr;
     if (to != nullptr && slot.piece_bytes > 0) std::memcpy(to + arrived_bytes, slot.data, slot.piece_bytes);
     arrived_bytes += slot.piece_bytes;

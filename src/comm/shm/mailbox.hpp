@@ -20,13 +20,18 @@ inline constexpr std::chrono::nanoseconds kDoorbellAnnounces = std::chrono::seco
 inline constexpr std::size_t kMailBytes = 32 * 1024;
 inline constexpr std::uint64_t kMailSlots = 4;
 
-// One piece of a message, in shared memory.
-struct MailSlot {
-  alignas(64) std::uint64_t message_bytes = 0;
+// What a message is.
+struct MailHeader {
+  std::uint64_t message_bytes = 0;
   std::uint64_t count = 0;
   std::int32_t tag = 0;
-  std::uint32_t piece_bytes = 0;
   DType dtype = DType::kUInt8;
+};
+
+// One piece of a message, in shared memory.
+struct MailSlot {
+  alignas(64) MailHeader header;
+  std::uint32_t piece_bytes = 0;
   std::uint8_t is_first = 0;
   alignas(64) std::byte data[kMailBytes];
 };

@@ -12,10 +12,10 @@
 #include "comm/shm/shm_transport.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <new>
 
+#include "comm/parse_integer.hpp"
 #include "comm/slices.hpp"
 #include "tutti/core/error.hpp"
 
@@ -25,6 +25,7 @@ namespace {
 
 // A smaller tensor is copied through the stage, also if it is shared: that saves a meeting.
 constexpr std::size_t kInPlaceBytes = 2 * 1024;
+
 }  // namespace
 
 Bridge::~Bridge() = default;
@@ -79,8 +80,7 @@ void ShmTransport::make_segment(Bootstrap& bootstrap, const Deadline& deadline, 
   }
   const auto fds = bootstrap.exchange(concat(segment_.fd()), deadline, kMakingSharedMemory);
   try {
-    int fd = -1;
-    std::from_chars(fds[0].data(), fds[0].data() + fds[0].size(), fd);
+    const int fd = parse_integer(fds[0]);
     if (rank_ != 0 && fd >= 0) segment_ = Segment::open(waiter_->host().pid_of(local_indices_[0]), fd, bytes);
   } catch (const Error& error) {
     failure = error.what();
@@ -89,7 +89,8 @@ void ShmTransport::make_segment(Bootstrap& bootstrap, const Deadline& deadline, 
   for (int rank = 0; rank < size_; ++rank) {
     const std::string& text = failures[static_cast<std::size_t>(rank)];
     if (!text.empty())
-      tutti::detail::fail<AgreedError>("group '", waiter_->group(), "': rank ", rank, ": ", text);
+      tutti::detail::fail<AgreedError>("group '", waiter_->group(), "': rank ", waiter_->group_rank(rank),
+                                       ": ", text);
   }
 }
 
@@ -123,7 +124,7 @@ void ShmTransport::meet(const Contract& contract) {
     for (int peer = 0; peer < size_; ++peer) {
       if (!absent(peer)) continue;
       TUTTI_CHECK(slot(peer).given_up.load(std::memory_order_acquire) == 0, CommError, to_text(contract),
-                  " in group '", waiter_->group(), "': rank ", peer,
+                  " in group '", waiter_->group(), "': rank ", waiter_->group_rank(peer),
                   " has failed in an operation of this group");
       missing.push_back(peer);
     }
@@ -141,6 +142,7 @@ void ShmTransport::ring_peers() const noexcept {
 void ShmTransport::give_up() noexcept {
   slot(rank_).given_up.store(1, std::memory_order_release);
   ring_peers();
+  if (bridge_ != nullptr) bridge_->give_up();
 }
 
 ShmTransport::Sharing ShmTransport::agree(Contract contract, const MemoryReference* memory) {

@@ -26,6 +26,8 @@ class Bridge {
   // Replaces `data` by its reduction over hosts, in the order of hosts.
   virtual void all_reduce(const Contract& contract, DType dtype, ReduceOp op, void* data,
                           std::int64_t count) = 0;
+  // As Transport::give_up.
+  virtual void give_up() noexcept = 0;
 };
 
 inline constexpr const char* kMakingSharedMemory = "making the shared memory of a group";

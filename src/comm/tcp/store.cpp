@@ -3,16 +3,15 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <string_view>
 
+#include "comm/parse_integer.hpp"
+#include "comm/start_thread.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
 
@@ -40,23 +39,12 @@ std::string_view take_field(std::string_view& rest) {
   return field;
 }
 
-int integer_of(std::string_view text) {
-  int value = -1;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc{} && result.ptr == text.data() + text.size() ? value : -1;
-}
-
 }  // namespace
 
 Store::Store(const std::string& port, std::string token)
     : token_(std::move(token)), listener_(Socket::listen(port)) {
   TUTTI_CHECK(::pipe2(wake_, O_CLOEXEC) == 0, CommError, "env://: rank 0 can't make a pipe");
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: signals are for the program's own threads
-  thread_ = std::thread([this] { serve(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_thread([this] { serve(); });
 }
 
 Store::~Store() {
@@ -164,8 +152,8 @@ void Store::handle(Connection& connection, const std::string& frame) {
 void Store::handle_part(Connection& connection, const std::string& frame) {
   std::string_view rest = std::string_view(frame).substr(1);
   const std::string key(take_field(rest));
-  const int rank = integer_of(take_field(rest));
-  const int size = integer_of(take_field(rest));
+  const int rank = parse_integer(take_field(rest));
+  const int size = parse_integer(take_field(rest));
   Meeting& meeting = meetings_[key];
   if (rank < 0 || size <= rank || size > kGreatestSize || (meeting.size != 0 && meeting.size != size) ||
       !meeting.parts.emplace(rank, rest).second) {

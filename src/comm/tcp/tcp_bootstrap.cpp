@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // env://: PyTorch's variables.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <string_view>
 
 #include "comm/bootstrap.hpp"
 #include "comm/contract.hpp"
+#include "comm/parse_integer.hpp"
 #include "comm/tcp/socket.hpp"
 #include "comm/tcp/store.hpp"
 #include "core/environment_variables.hpp"
@@ -88,9 +88,9 @@ class TcpBootstrap final : public Bootstrap {
     std::vector<int> missing;
     if (line_->receive(concat('M', key, '\0'), answer, soon)) {
       std::string_view rest = answer;
-      for (int rank = 0; !rest.empty(); rest.remove_prefix(std::min(rest.size(), rest.find(' ') + 1))) {
-        if (std::from_chars(rest.data(), rest.data() + rest.size(), rank).ec == std::errc{})
-          missing.push_back(rank);
+      for (std::size_t space = rest.find(' '); space != std::string_view::npos; space = rest.find(' ')) {
+        missing.push_back(parse_integer(rest.substr(0, space)));
+        rest.remove_prefix(space + 1);
       }
     }
     tutti::detail::fail<TimeoutError>(
