@@ -13,6 +13,7 @@
 #include "core/cpu_features.hpp"
 #include "core/deadline.hpp"
 #include "core/environment_variables.hpp"
+#include "support/errors.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
 #include "tutti/core/threads.hpp"
@@ -133,7 +134,8 @@ TEST(Deadlines, PassAfterTheirTime) {
   usleep(30000);
   EXPECT_TRUE(soon.passed());
   EXPECT_LT(soon.remaining_s(), 0);
-  EXPECT_THROW(set_default_timeout_s(0), ValueError);
+  testing::expect_error<ValueError>([] { set_default_timeout_s(0); },
+                                    "the timeout must be greater than 0 seconds, given 0");
 }
 
 #if defined(__x86_64__) && defined(__linux__)

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "support/errors.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti {
@@ -140,7 +141,8 @@ TEST_F(Launchers, SlurmListGivesTheTasksOfThisNode) {
   set("SLURM_NODEID", "2");
   EXPECT_EQ(read_launch().local_size, 3);
   set("SLURM_STEP_TASKS_PER_NODE", "4(y2)");
-  EXPECT_THROW(read_launch(), ValueError);
+  testing::expect_error<ValueError>(
+      [] { read_launch(); }, "SLURM_STEP_TASKS_PER_NODE must be a list as \"4(x2),3\", but is \"4(y2)\"");
 }
 
 TEST_F(Launchers, TorchrunAndMpichVariablesAreRead) {

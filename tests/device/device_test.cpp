@@ -10,6 +10,8 @@
 namespace tutti {
 namespace {
 
+using testing::error_of;
+
 TEST(Device, TextAndDeviceAreInverse) {
   EXPECT_EQ(Device("cpu"), Device());
   EXPECT_EQ(Device("cuda"), Device(DeviceType::kCuda, 0));
@@ -47,13 +49,8 @@ TEST(Device, MissingDeviceIsAnErrorThatSaysWhy) {
   EXPECT_EQ(device_count(DeviceType::kCuda), 0);
   const std::string reason = unavailable_reason(DeviceType::kCuda);
   EXPECT_TRUE(tutti::testing::contains(reason, "libtutti_cuda.so"));
-  try {
-    synchronize("cuda:0");
-    FAIL() << "no exception";
-  } catch (const DeviceError& error) {
-    EXPECT_EQ(error.what(), "no device cuda:0: " + reason);
-  }
-  EXPECT_THROW(memory_stats("cuda:0"), DeviceError);
+  EXPECT_EQ(error_of<DeviceError>([] { synchronize("cuda:0"); }), "no device cuda:0: " + reason);
+  EXPECT_EQ(error_of<DeviceError>([] { memory_stats("cuda:0"); }), "no device cuda:0: " + reason);
 }
 
 TEST(Device, SecondCpuIsAnError) {

@@ -5,10 +5,13 @@
 
 #include <thread>
 
+#include "support/errors.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti {
 namespace {
+
+using testing::error_of;
 
 TEST(Stream, DefaultConstructedIsTheCpusDefault) {
   EXPECT_EQ(Stream(), Stream::default_of({}));
@@ -80,10 +83,11 @@ TEST(StreamGuard, RestoresAfterAnException) {
 
 TEST(Stream, OfAMissingDeviceIsAnError) {
   if (is_available(DeviceType::kCuda)) GTEST_SKIP() << "there is a CUDA device";
-  EXPECT_THROW(Stream::create("cuda:0"), DeviceError);
-  EXPECT_THROW(Stream::default_of("cuda:0"), DeviceError);
-  EXPECT_THROW(current_stream("cuda:0"), DeviceError);
-  EXPECT_THROW(Event("cuda:0"), DeviceError);
+  const std::string why = "no device cuda:0: " + unavailable_reason(DeviceType::kCuda);
+  EXPECT_EQ(error_of<DeviceError>([] { Stream::create("cuda:0"); }), why);
+  EXPECT_EQ(error_of<DeviceError>([] { Stream::default_of("cuda:0"); }), why);
+  EXPECT_EQ(error_of<DeviceError>([] { current_stream("cuda:0"); }), why);
+  EXPECT_EQ(error_of<DeviceError>([] { Event("cuda:0"); }), why);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 
 using tutti::testing::contains;
 using tutti::testing::error_of;
+using tutti::testing::expect_error;
 using tutti::testing::sequence;
 using tutti::testing::values_of;
 
@@ -68,8 +69,13 @@ TEST(Copy, MisfitNamesBothShapes) {
               raw::copy(empty({2, 3}), empty({2}));
             }),
             "copy: shape [2] does not broadcast to [2, 3]");
-  error_of<ShapeError>([] { raw::copy(empty({3}), empty({1, 3})); });
-  error_of<ShapeError>([] { raw::copy(empty({1}), empty({3})); });
+  expect_error<ShapeError>(
+      [] {
+        raw::copy(empty({3}), empty({1, 3}));
+      },
+      "copy: shape [1, 3] does not broadcast to [3]");
+  expect_error<ShapeError>([] { raw::copy(empty({1}), empty({3})); },
+                           "copy: shape [3] does not broadcast to [1]");
 }
 
 TEST(Copy, ReadsAndWritesAnyStrides) {
@@ -100,7 +106,8 @@ TEST(Copy, BetweenShiftedViewsIsAnError) {
       error_of<ShapeError>([&] { raw::copy(raw::slice(x, 0, 1, 10, 1), raw::slice(x, 0, 0, 9, 1)); }),
       "source and destination overlap in memory (shapes [9] and [9] at offsets 0 and 1)"));
   const Tensor square = numbered({3, 3});
-  error_of<ShapeError>([&] { raw::copy(square, raw::transpose(square, 0, 1)); });
+  expect_error<ShapeError>([&] { raw::copy(square, raw::transpose(square, 0, 1)); },
+                           "copy: source and destination overlap in memory");
 }
 
 TEST(Copy, BetweenInterleavedOrSeparateViewsOfOneStorageWorks) {
@@ -143,9 +150,11 @@ TEST(Fill, ValueThatAnIntegerDtypeCannotHoldIsAnError) {
             "fill: uint8 can't hold the value 256");
   EXPECT_EQ(error_of<ValueError>([] { full({1}, -1, DType::kUInt8); }),
             "fill: uint8 can't hold the value -1");
-  error_of<ValueError>([] { full({1}, std::nan(""), DType::kInt32); });
-  error_of<ValueError>([] { full({1}, 0x1p63, DType::kInt64); });
-  error_of<ValueError>([] { full({1}, 128.5, DType::kInt8); });
+  expect_error<ValueError>([] { full({1}, std::nan(""), DType::kInt32); },
+                           "fill: int32 can't hold the value nan");
+  expect_error<ValueError>([] { full({1}, 0x1p63, DType::kInt64); },
+                           "fill: int64 can't hold the value 9.22337203685");
+  expect_error<ValueError>([] { full({1}, 128.5, DType::kInt8); }, "fill: int8 can't hold the value 128.5");
   EXPECT_EQ(full({1}, -128.9, DType::kInt8).item<int>(), -128);
   EXPECT_EQ(full({1}, -0x1p63, DType::kInt64).item<std::int64_t>(), INT64_MIN);
   EXPECT_EQ(full({1}, INT64_MAX, DType::kInt64).item<std::int64_t>(), INT64_MAX);
@@ -161,7 +170,11 @@ TEST(Contiguous, CopiesOnlyIfNeeded) {
   EXPECT_EQ(values_of<float>(last), values_of<float>(x));
   EXPECT_TRUE(raw::contiguous(last, MemoryFormat::kChannelsLast).is_same(last));
   EXPECT_EQ(values_of<float>(raw::contiguous(last)), values_of<float>(x));
-  error_of<ShapeError>([] { raw::contiguous(empty({2, 3}), MemoryFormat::kChannelsLast); });
+  expect_error<ShapeError>(
+      [] {
+        raw::contiguous(empty({2, 3}), MemoryFormat::kChannelsLast);
+      },
+      "channels-last is an order of [N, C, H, W], given shape [2, 3]");
 }
 
 TEST(Clone, KeepsTheLayoutOfDenseTensors) {
@@ -190,7 +203,7 @@ TEST(SumToSize, UndoesABroadcast) {
               raw::sum_to_size(x, {2, 4});
             }),
             "sum_to_size: shape [2, 3, 4] is not a broadcast of [2, 4]");
-  error_of<ShapeError>([&] { raw::sum_to_size(x, {1, 2, 3, 4}); });
+  expect_error<ShapeError>([&] { raw::sum_to_size(x, {1, 2, 3, 4}); }, "has fewer dims than [1, 2, 3, 4]");
 }
 
 TEST(CViews, HoldWhatKernelsRead) {

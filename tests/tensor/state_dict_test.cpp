@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 using tutti::testing::error_of;
+using tutti::testing::expect_error;
 
 std::vector<std::string> names(const StateDict& state) {
   std::vector<std::string> result;
@@ -55,8 +56,8 @@ TEST(StateDict, MissingEntryAndWrongKindAreNamed) {
             "state_dict: there is no entry \"weight\", wanted a tensor");
   EXPECT_EQ(error_of<Error>([&] { state.integer("lr"); }),
             "state_dict: entry \"lr\" is a real number, wanted an integer");
-  error_of<Error>([&] { state.text("lr"); });
-  error_of<Error>([&] { state.real("x"); });
+  expect_error<Error>([&] { state.text("lr"); }, "state_dict: entry \"lr\" is a number, wanted");
+  expect_error<Error>([&] { state.real("x"); }, "state_dict: there is no entry \"x\", wanted");
 }
 
 TEST(StateDict, PrefixesAreAddedAndTakenAway) {
