@@ -90,7 +90,7 @@ Array fold(const Array& x, std::uint32_t mask, bool keepdim, double start,
 
 std::vector<OpRow> all_rows() {
   std::vector<OpRow> rows;
-  for (auto* group : {&pointwise_rows, &reduction_rows, &shape_rows, &network_rows}) {
+  for (auto* group : {&pointwise_rows, &reduction_rows, &shape_rows, &matmul_rows, &network_rows}) {
     for (OpRow& row : group()) rows.push_back(std::move(row));
   }
   return rows;

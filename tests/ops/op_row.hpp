@@ -66,6 +66,7 @@ inline void PrintTo(const OpRow& row, std::ostream* stream) { *stream << row.nam
 std::vector<OpRow> pointwise_rows();
 std::vector<OpRow> reduction_rows();
 std::vector<OpRow> shape_rows();
+std::vector<OpRow> matmul_rows();
 std::vector<OpRow> network_rows();
 std::vector<OpRow> all_rows();
 
