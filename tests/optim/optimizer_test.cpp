@@ -163,7 +163,7 @@ TEST(Optimizer, AnUpdateCountsAsAnInPlaceWrite) {
   loss.backward({}, {.retain_graph = true});
   optimizer.step();
   expect_error<AutogradError>([&] { loss.backward(); },
-                              "Mul: saved tensor 0 (float32 [1]) was modified in place: version 1, wanted 0");
+                              "Mul: saved tensor 1 (float32 [1]) was modified in place: version 1, wanted 0");
 }
 
 TEST(Optimizer, ZeroGradForgetsOrZeroes) {

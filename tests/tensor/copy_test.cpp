@@ -153,7 +153,7 @@ TEST(Fill, ValueThatAnIntegerDtypeCannotHoldIsAnError) {
   expect_error<ValueError>([] { full({1}, std::nan(""), DType::kInt32); },
                            "fill: int32 can't hold the value nan");
   expect_error<ValueError>([] { full({1}, 0x1p63, DType::kInt64); },
-                           "fill: int64 can't hold the value 9.22337203685");
+                           "fill: int64 can't hold the value 9223372036854775808");
   expect_error<ValueError>([] { full({1}, 128.5, DType::kInt8); }, "fill: int8 can't hold the value 128.5");
   EXPECT_EQ(full({1}, -128.9, DType::kInt8).item<int>(), -128);
   EXPECT_EQ(full({1}, -0x1p63, DType::kInt64).item<std::int64_t>(), INT64_MIN);

@@ -56,7 +56,7 @@ TEST(StateDict, MissingEntryAndWrongKindAreNamed) {
             "state_dict: there is no entry \"weight\", wanted a tensor");
   EXPECT_EQ(error_of<Error>([&] { state.integer("lr"); }),
             "state_dict: entry \"lr\" is a real number, wanted an integer");
-  expect_error<Error>([&] { state.text("lr"); }, "state_dict: entry \"lr\" is a number, wanted");
+  expect_error<Error>([&] { state.text("lr"); }, "state_dict: entry \"lr\" is a real number, wanted");
   expect_error<Error>([&] { state.real("x"); }, "state_dict: there is no entry \"x\", wanted");
 }
 

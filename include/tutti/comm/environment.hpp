@@ -25,13 +25,13 @@ struct EnvironmentOptions {
 ///
 /// - Under mpirun or srun it initialises MPI and finalises it at the end. If the program has initialised MPI, it uses that one,
 ///   which needs MPI_THREAD_MULTIPLE (CommError), and leaves the end to the program.
-/// - With MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE set, and no MPI launcher, ranks meet over TCP (PyTorch's env://).
+/// - With MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE set, and no MPI launcher, ranks of one host meet over TCP (env://).
 ///   LOCAL_RANK and LOCAL_WORLD_SIZE are optional; without them each rank takes all cores of its host.
 /// - Without a launcher it is a world of one and never touches MPI.
 ///
-/// An exception that nobody catches ends the whole job at once, with the message "rank R: ..." once; so does
-/// one that unwinds through the Environment, or a program that calls exit() before its Environment ends. The
-/// exit code is not 0.
+/// With several ranks an exception that nobody catches ends the whole job at once, with the message "rank R: ..." once; so
+/// does one that unwinds through the Environment, or a program that calls exit() before its Environment ends. The exit
+/// code is not 0. A world of one ends as any C++ program does.
 class TUTTI_API Environment {
  public:
   /// A job without command-line options.
