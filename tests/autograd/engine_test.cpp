@@ -209,8 +209,11 @@ TEST(Engine, CallbacksRunOnceAtTheEndOfTheOutermostBackward) {
 // What a callback owns may be the last reference to something whose end calls backward, as a communication hook may.
 TEST(Engine, DroppedCallbackMayCallBackwardWhenItDies) {
   struct AtItsEnd {
-    std::function<void()> action;
+    explicit AtItsEnd(std::function<void()> then) : action(std::move(then)) {}
+    AtItsEnd(const AtItsEnd&) = delete;
+    AtItsEnd& operator=(const AtItsEnd&) = delete;
     ~AtItsEnd() { action(); }
+    std::function<void()> action;
   };
   Tensor x = make({2}, true);
   Tensor other = make({5}, true);
