@@ -6,7 +6,8 @@
 #   bash cmake/install-deps.sh [--data] [--tests] [--full] [--peer]
 #
 # Without an option: what the library and the examples need. --data adds Fashion-MNIST, --tests what tests/run.sh needs, --full what
-# tests/run.sh --full needs, with a second oneDNN from PyPI, --peer what PyTorch is installed and compiles with. As root, or through sudo. With everything in place it does nothing.
+# tests/run.sh --full needs, with a second oneDNN from PyPI, --peer what PyTorch is installed and compiles with.
+# As root, or through sudo. With everything in place it does nothing.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libopenmpi-dev openmpi-bin libdnnl-dev libfmt-dev nlohmann-json3-dev librandom123-dev

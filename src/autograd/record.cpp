@@ -159,7 +159,7 @@ void count_writes(Recording& recording) noexcept {
 }
 
 void finish(Recording& recording, std::span<Tensor* const> outputs, const ThreadState& state) {
-  count_writes(recording);
+  if (recording.dirty != recording.counted) count_writes(recording);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Tensor& output = *outputs[i];
     if (state.anomaly && output.defined()) check_anomaly(output, recording.name, "forward", i);

@@ -82,6 +82,13 @@ class FailureOfOneRank : public ::testing::Test {
   void throw_once() {
     if (own_rank() == 1 && !std::exchange(has_thrown_, true)) throw ValueError("this is rank 1's");
   }
+  // Of the parameter whose gradient comes last.
+  [[nodiscard]] autograd::HookHandle throw_once_in_backward() {
+    return autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
+      throw_once();
+      return Tensor();
+    });
+  }
 
   SmallNet net_;
   DistributedDataParallel<SmallNet> model_{net_, {.bucket_cap_mb = 0.0001, .first_bucket_cap_mb = 0.0001}};
@@ -119,10 +126,7 @@ TEST_F(FailureOfOneRank, InAFunctionOfItsCommHook) {
 }
 
 TEST_F(FailureOfOneRank, InAnotherHookOfBackward) {
-  const auto handle = autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
-    throw_once();
-    return Tensor();
-  });
+  const auto handle = throw_once_in_backward();
   expect_failure("its backward has thrown an exception of its own");
   expect_good_step();
 }
@@ -130,20 +134,14 @@ TEST_F(FailureOfOneRank, InAnotherHookOfBackward) {
 TEST_F(FailureOfOneRank, InAnotherHookOfBackwardBesideACommHook) {
   model_.register_comm_hook(
       [](parallel::GradBucket& bucket) { return bucket.group().all_reduce(bucket.buffer()); });
-  const auto handle = autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
-    throw_once();
-    return Tensor();
-  });
+  const auto handle = throw_once_in_backward();
   expect_failure("its backward has thrown an exception of its own");
   expect_good_step();
 }
 
 // Two graphs at once: the second backward begins with nothing called in between.
 TEST_F(FailureOfOneRank, TheNextBackwardNeedsNoForwardBefore) {
-  const auto handle = autograd::register_hook(net_.conv.weight, [&](const Tensor&) {
-    throw_once();
-    return Tensor();
-  });
+  const auto handle = throw_once_in_backward();
   const Tensor first = loss_of(model_, part_);
   const Tensor second = loss_of(model_, part_);
   if (own_rank() == 1) {
