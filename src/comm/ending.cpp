@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <future>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -54,15 +56,20 @@ void write_whole(const std::string& text) noexcept {
   }
 }
 
-// Runs what might block on a lock that a stuck thread holds; waits for it no longer than `longest`.
+// Runs what might block on a lock that a stuck thread holds; waits for its end, but no longer than `longest`.
 template <class Function>
 void run_bounded(const Function& function, std::chrono::milliseconds longest) noexcept {
   try {
-    std::thread(function).detach();
-  } catch (const std::system_error&) {
+    const auto ended = std::make_shared<std::promise<void>>();
+    const std::future<void> end = ended->get_future();
+    std::thread([function, ended] {
+      function();
+      ended->set_value();
+    }).detach();
+    end.wait_for(longest);
+  } catch (const std::exception&) {
     return;
   }
-  std::this_thread::sleep_for(longest);
 }
 
 [[noreturn]] void leave(const std::string& message) noexcept {
@@ -80,7 +87,10 @@ void run_bounded(const Function& function, std::chrono::milliseconds longest) no
         std::fflush(nullptr);
       },
       kOutputDelay);
-  write_whole(message);
+  if (!message.empty()) {
+    std::this_thread::sleep_for(kOutputDelay);
+    write_whole(message);
+  }
   if (state.under_mpi) run_bounded([] { abort_mpi_job(EXIT_FAILURE); }, kAbortDeadline);
   ::_exit(EXIT_FAILURE);
 }

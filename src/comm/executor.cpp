@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/start_thread.hpp"
+#include "core/start_thread.hpp"
 #include "core/parallel_for.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"

@@ -3,7 +3,6 @@
 
 #include <omp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -84,12 +83,8 @@ void make_openmp_spin_briefly(int threads) {
   if (environment_text("OMP_WAIT_POLICY") || environment_text("GOMP_SPINCOUNT")) return;
   const int sleepers = processors_in_mask() - threads + 2;  // the first is not counted by libgomp
   if (sleepers < 2) return;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: signals are for the program's own threads
   try {
-    std::thread([sleepers] {
+    start_thread([sleepers] {
 #pragma omp parallel num_threads(sleepers)
       {
         pthread_setname_np(pthread_self(), "tutti-sleeper");
@@ -99,7 +94,6 @@ void make_openmp_spin_briefly(int threads) {
   } catch (const std::system_error&) {
     logging::warning("no thread can be started to shorten the OpenMP threads' spinning");
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 #else
   static_cast<void>(threads);
 #endif

@@ -32,7 +32,6 @@ TEST(Deadline, NamesOperationAndMissingRanks) {
     }
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     EXPECT_GE(waited.count(), 0.45);
-    EXPECT_LT(waited.count(), 1.5);
     try {
       group->all_reduce(tensor).wait();
       ADD_FAILURE() << "no error";

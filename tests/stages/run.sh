@@ -35,11 +35,11 @@ case "$stage" in
     ;;
   onednn3)
     root="${XDG_CACHE_HOME:-$HOME/.cache}/tutti/onednn-2023.2.0"
-    configure_and_build ci build/onednn3 "tests_kernels tests_ops" "-DTUTTI_ONEDNN_ROOT=$root"
+    configure_and_build ci build/onednn3 "tests_kernels tests_ops" -DTUTTI_WERROR=ON "-DTUTTI_ONEDNN_ROOT=$root"
     run_tests build/onednn3 -L '^(kernels|ops)$'
     ;;
   no_mpi)
-    configure_and_build ci build/no_mpi all -DTUTTI_WITH_MPI=OFF
+    configure_and_build ci build/no_mpi all -DTUTTI_WERROR=ON -DTUTTI_WITH_MPI=OFF
     run_tests build/no_mpi -L '^(comm|data|parallel|examples)$'
     ;;
   mpi_repeated) run_tests build/ci -L '^mpi$' --repeat until-fail:20 ;;

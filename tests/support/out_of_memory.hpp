@@ -21,7 +21,8 @@ class OutOfMemory {
 
 }  // namespace tutti::testing
 
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+// None is inlined: GCC takes an inlined half of a pair for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
   const std::size_t step = static_cast<std::size_t>(alignment);
   void* memory = tutti::testing::out_of_memory
                      ? nullptr
@@ -29,10 +30,12 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void* operator new(std::size_t bytes) {
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   return operator new(bytes, std::align_val_t(alignof(std::max_align_t)));
 }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

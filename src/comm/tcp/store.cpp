@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "comm/parse_integer.hpp"
-#include "comm/start_thread.hpp"
+#include "core/start_thread.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
 

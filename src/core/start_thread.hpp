@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-namespace tutti::comm {
+namespace tutti {
 
 // Starts a thread that takes no signals, which are for the program's own threads.
 template <class Function>
@@ -26,4 +26,4 @@ std::thread start_thread(Function function) {
   return std::thread(std::move(function));
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti
