@@ -226,8 +226,9 @@ typedef struct tutti_dropout {
 typedef struct tutti_copy {
   tutti_stream stream;
   tutti_view out;
-  tutti_view
-      in; /* same shape (stride 0 where broadcast), any strides, any dtype: converts like a C++ cast of the values, saturating NaN rules as documented in copy.cpp */
+  /* The same shape (stride 0 where broadcast), any strides, any dtype. Values convert like a C++ cast; copy.cpp says what becomes
+     of those that the dtype can't hold. */
+  tutti_view in;
 } tutti_copy;
 typedef struct tutti_fill {
   tutti_stream stream;
