@@ -14,6 +14,7 @@
 
 #include "core/environment_variables.hpp"
 #include "core/parallel_for.hpp"
+#include "core/start_thread.hpp"
 #include "core/team.hpp"
 #include "core/topology.hpp"
 #include "tutti/core/error.hpp"
