@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <new>
+#include <string_view>
 
 #include "backend/plugin.hpp"
 
@@ -49,6 +50,14 @@ std::string error_text(const tutti_backend& backend) {
   return buffer[0] != '\0' ? buffer : "no further text";
 }
 
+// Backends begin their texts with a kernel's name, which often is `where`, or their own: these are not said twice.
+std::string_view without_name(std::string_view text, std::string_view where) {
+  if (!text.starts_with(where)) return text;
+  const std::string_view rest = text.substr(where.size());
+  if (rest.starts_with(": ")) return rest.substr(2);
+  return rest.starts_with(" backward: ") ? rest.substr(1) : text;
+}
+
 }  // namespace
 
 const tutti_backend& detail::load(int type) {
@@ -73,7 +82,8 @@ const tutti_backend* try_get(int type, std::string* reason) noexcept {
 }
 
 void throw_status(const tutti_backend& backend, tutti_status status, const char* where) {
-  const std::string text = concat(where, " on ", backend.name, ": ", error_text(backend));
+  const std::string text = concat(where, " on ", backend.name, ": ",
+                                  without_name(without_name(error_text(backend), backend.name), where));
   switch (status) {
     case TUTTI_UNSUPPORTED:
       // The CPU has every kernel, so what it lacks is a dtype; a plugin may lack the kernel itself.

@@ -161,7 +161,7 @@ struct DivScalarInPlace : Function<DivScalarInPlace> {
 struct FillInPlace : Function<FillInPlace> {
   static Tensor forward(Context& ctx, const Tensor& self, Scalar value) {
     ctx.mark_dirty(0);
-    raw::fill(self, value);
+    raw::fill(self, value, "fill_");
     return self;
   }
   static Tensor backward(Context&, const Tensor& grad_y) { return zeros_like(grad_y); }

@@ -120,7 +120,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int dim) {
 
 Tensor stack(const std::vector<Tensor>& tensors, int dim) {
   TUTTI_CHECK(!tensors.empty(), ValueError, "stack: no tensors given");
-  const int d = raw::normalize_dim(dim, tensors[0].dim() + 1, "stack");
+  const int d = raw::normalize_new_dim(dim, tensors[0].dim(), "stack");
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     TUTTI_CHECK(tensors[i].sizes() == tensors[0].sizes(), ShapeError,

@@ -108,9 +108,15 @@ void copy_across_devices(const Tensor& out, const Tensor& in) {
   copy_on_device(out, staged);
 }
 
+// A number beyond int64, of a C++ type without sign: kept modulo 2^64, its value as double is right.
+bool is_beyond_int64(Scalar value) {
+  return !value.is_floating_point() && value.to_int64() < 0 && value.to_double() > 0;
+}
+
 template <class T>
 bool holds(Scalar value) {
-  if (value.kind() != Scalar::Kind::kFloating) {
+  if (is_beyond_int64(value)) return false;
+  if (!value.is_floating_point()) {
     return value.to_int64() >= std::numeric_limits<T>::min() &&
            value.to_int64() <= std::numeric_limits<T>::max();
   }
@@ -120,18 +126,24 @@ bool holds(Scalar value) {
   return (value.to_double() > least - 1 || value.to_double() == least) && value.to_double() < beyond;
 }
 
-bool holds(DType dtype, Scalar value) {
-  switch (dtype) {
-    case DType::kInt64: return holds<std::int64_t>(value);
-    case DType::kInt32: return holds<std::int32_t>(value);
-    case DType::kInt16: return holds<std::int16_t>(value);
-    case DType::kInt8: return holds<std::int8_t>(value);
-    case DType::kUInt8: return holds<std::uint8_t>(value);
-    default: return true;
-  }
+std::string text_of(Scalar value) {
+  if (value.is_floating_point()) return concat(value.to_double());
+  return is_beyond_int64(value) ? concat(static_cast<std::uint64_t>(value.to_int64()))
+                                : concat(value.to_int64());
 }
 
 }  // namespace
+
+bool holds(DType dtype, Scalar number) {
+  switch (dtype) {
+    case DType::kInt64: return holds<std::int64_t>(number);
+    case DType::kInt32: return holds<std::int32_t>(number);
+    case DType::kInt16: return holds<std::int16_t>(number);
+    case DType::kInt8: return holds<std::int8_t>(number);
+    case DType::kUInt8: return holds<std::uint8_t>(number);
+    default: return true;
+  }
+}
 
 void copy(const Tensor& out, const Tensor& in) {
   check_copy_shapes(out, in);
@@ -157,9 +169,15 @@ tutti_scalar scalar_of(Scalar value, DType dtype) {
   return {value.to_double(), value.to_int64()};
 }
 
-void fill(const Tensor& out, Scalar value) {
-  TUTTI_CHECK(holds(out.dtype(), value), ValueError, "fill: ", out.dtype(), " can't hold the value ",
-              value.is_floating_point() ? concat(value.to_double()) : concat(value.to_int64()));
+void check_number(const char* op, DType dtype, Scalar number, Negatives negatives) {
+  const bool wraps = negatives == Negatives::kWrap && dtype == DType::kUInt8 && number.to_double() < 0 &&
+                     number.to_double() >= -std::numeric_limits<std::uint8_t>::max();
+  TUTTI_CHECK(wraps || holds(dtype, number), ValueError, op, ": ", dtype, " can't hold the value ",
+              text_of(number));
+}
+
+void fill(const Tensor& out, Scalar value, const char* op) {
+  check_number(op, out.dtype(), value);
   if (out.numel() == 0) return;
   tutti_fill call;
   call.stream = stream_on(out);

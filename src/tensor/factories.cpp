@@ -14,8 +14,8 @@ namespace tutti {
 
 namespace {
 
-Tensor filled(Tensor tensor, Scalar value) {
-  raw::fill(tensor, value);
+Tensor filled(Tensor tensor, Scalar value, const char* op) {
+  raw::fill(tensor, value, op);
   return tensor;
 }
 
@@ -64,11 +64,14 @@ DType dtype_of_number(Scalar value) {
 
 }  // namespace
 
+Tensor raw::allocate(const Dims& sizes, DType dtype, Device device, const char* op) {
+  const std::int64_t numel = detail::checked_numel(sizes, op);
+  detail::Storage* storage = detail::allocate_storage(device, detail::checked_bytes(numel, dtype, op));
+  return detail::make_tensor(storage, storage->data, dtype, sizes, contiguous_strides(sizes), numel, true);
+}
+
 Tensor empty(const Dims& sizes, DType dtype, Device device) {
-  const std::int64_t numel = detail::checked_numel(sizes, "empty");
-  detail::Storage* storage = detail::allocate_storage(device, detail::checked_bytes(numel, dtype, "empty"));
-  return detail::make_tensor(storage, storage->data, dtype, sizes, raw::contiguous_strides(sizes), numel,
-                             true);
+  return raw::allocate(sizes, dtype, device, "empty");
 }
 
 Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
@@ -85,10 +88,14 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device
                              detail::is_row_major(sizes, strides));
 }
 
-Tensor zeros(const Dims& sizes, DType dtype, Device device) { return filled(empty(sizes, dtype, device), 0); }
-Tensor ones(const Dims& sizes, DType dtype, Device device) { return filled(empty(sizes, dtype, device), 1); }
+Tensor zeros(const Dims& sizes, DType dtype, Device device) {
+  return filled(raw::allocate(sizes, dtype, device, "zeros"), 0, "zeros");
+}
+Tensor ones(const Dims& sizes, DType dtype, Device device) {
+  return filled(raw::allocate(sizes, dtype, device, "ones"), 1, "ones");
+}
 Tensor full(const Dims& sizes, Scalar value, DType dtype, Device device) {
-  return filled(empty(sizes, dtype, device), value);
+  return filled(raw::allocate(sizes, dtype, device, "full"), value, "full");
 }
 
 Tensor arange(Scalar end) { return arange(0, end, 1); }
@@ -99,7 +106,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step) {
 
 Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype, Device device) {
   TUTTI_CHECK(dtype != DType::kBool, DTypeError, "arange: no sequence of bool");
-  const Tensor result = empty({arange_count(start, end, step)}, dtype, device);
+  const Tensor result = raw::allocate({arange_count(start, end, step)}, dtype, device, "arange");
   if (result.numel() == 0) return result;
   tutti_arange call;
   call.stream = current_stream(device).handle();
@@ -114,7 +121,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype, Device device)
 Tensor linspace(double start, double end, std::int64_t steps, DType dtype, Device device) {
   TUTTI_CHECK(steps >= 0, ValueError, "linspace: steps can't be negative, given ", steps);
   TUTTI_CHECK(dtype != DType::kBool, DTypeError, "linspace: no sequence of bool");
-  const Tensor values = empty({steps}, DType::kFloat64);
+  const Tensor values = raw::allocate({steps}, DType::kFloat64, {}, "linspace");
   auto* out = reinterpret_cast<double*>(values.impl()->data);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   // From both ends, so that the last value is `end` itself.
@@ -130,7 +137,7 @@ Tensor linspace(double start, double end, std::int64_t steps, DType dtype, Devic
 
 Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype, Device device) {
   if (columns == -1) columns = rows;
-  Tensor result = zeros({rows, columns}, dtype, device);
+  Tensor result = filled(raw::allocate({rows, columns}, dtype, device, "eye"), 0, "eye");
   raw::fill(raw::as_strided(result, {std::min(rows, columns)}, {columns + 1}), 1);
   return result;
 }
@@ -140,13 +147,13 @@ Tensor empty_like(const Tensor& other) {
   return empty_strided(other.sizes(), raw::dense_strides(other), other.dtype(), other.device());
 }
 
-Tensor zeros_like(const Tensor& other) { return filled(empty_like(other), 0); }
-Tensor ones_like(const Tensor& other) { return filled(empty_like(other), 1); }
-Tensor full_like(const Tensor& other, Scalar value) { return filled(empty_like(other), value); }
+Tensor zeros_like(const Tensor& other) { return filled(empty_like(other), 0, "zeros_like"); }
+Tensor ones_like(const Tensor& other) { return filled(empty_like(other), 1, "ones_like"); }
+Tensor full_like(const Tensor& other, Scalar value) { return filled(empty_like(other), value, "full_like"); }
 
 Tensor scalar_tensor(Scalar value) { return scalar_tensor(value, dtype_of_number(value)); }
 Tensor scalar_tensor(Scalar value, DType dtype, Device device) {
-  return filled(empty({}, dtype, device), value);
+  return filled(empty({}, dtype, device), value, "scalar_tensor");
 }
 
 Tensor tensor(std::initializer_list<double> values, DType dtype) {

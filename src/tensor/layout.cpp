@@ -44,6 +44,12 @@ int normalize_dim(int dim, int ndim, const char* op) {
   return dim < 0 ? dim + range : dim;
 }
 
+int normalize_new_dim(int dim, int ndim, const char* op) {
+  TUTTI_CHECK(dim >= -ndim - 1 && dim <= ndim, IndexError, op, ": dim ", dim, " is not in [", -ndim - 1, ", ",
+              ndim, "], where a tensor of ", ndim, ndim == 1 ? " dim" : " dims", " can get a new one");
+  return dim < 0 ? dim + ndim + 1 : dim;
+}
+
 std::uint32_t dim_mask(const Dims& dims, int ndim, const char* op) {
   if (dims.empty()) return (1U << static_cast<unsigned>(ndim)) - 1U;
   std::uint32_t mask = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factories of random tensors. Element i in row-major order draws the numbers at position i of the
 // generator's sequence, so the values depend on neither layout nor device nor the number of threads.
+#include <numeric>
+
 #include "backend/registry.hpp"
 #include "device/devices.hpp"
 #include "tensor/raw.hpp"
@@ -31,69 +33,74 @@ Tensor randomized(Tensor out, Generator* generator, tutti_random call, const cha
   return out;
 }
 
-Tensor uniform(Tensor out, Generator* generator) {
-  TUTTI_CHECK(is_floating_point(out.dtype()), DTypeError, "rand: wanted a floating-point dtype, given ",
-              out.dtype());
+void check_floating(const char* op, DType dtype) {
+  TUTTI_CHECK(is_floating_point(dtype), DTypeError, op, ": wanted a floating-point dtype, given ", dtype);
+}
+
+Tensor uniform(Tensor out, Generator* generator, const char* op) {
+  check_floating(op, out.dtype());
   tutti_random call{};
   call.kind = TUTTI_UNIFORM;
   call.a = 0;
   call.b = 1;
-  return randomized(std::move(out), generator, call, "rand");
+  return randomized(std::move(out), generator, call, op);
 }
 
-Tensor normal(Tensor out, Generator* generator) {
-  TUTTI_CHECK(is_floating_point(out.dtype()), DTypeError, "randn: wanted a floating-point dtype, given ",
-              out.dtype());
+Tensor normal(Tensor out, Generator* generator, const char* op) {
+  check_floating(op, out.dtype());
   tutti_random call{};
   call.kind = TUTTI_NORMAL;
   call.a = 0;
   call.b = 1;
-  return randomized(std::move(out), generator, call, "randn");
+  return randomized(std::move(out), generator, call, op);
 }
 
 }  // namespace
 
 Tensor rand(const Dims& sizes, DType dtype, Device device, Generator* generator) {
-  return uniform(empty(sizes, dtype, device), generator);
+  return uniform(raw::allocate(sizes, dtype, device, "rand"), generator, "rand");
 }
 
 Tensor randn(const Dims& sizes, DType dtype, Device device, Generator* generator) {
-  return normal(empty(sizes, dtype, device), generator);
+  return normal(raw::allocate(sizes, dtype, device, "randn"), generator, "randn");
 }
 
-Tensor rand_like(const Tensor& other, Generator* generator) { return uniform(empty_like(other), generator); }
-Tensor randn_like(const Tensor& other, Generator* generator) { return normal(empty_like(other), generator); }
+Tensor rand_like(const Tensor& other, Generator* generator) {
+  return uniform(empty_like(other), generator, "rand_like");
+}
+Tensor randn_like(const Tensor& other, Generator* generator) {
+  return normal(empty_like(other), generator, "randn_like");
+}
 
 namespace {
 
-Tensor integers(Tensor out, std::int64_t low, std::int64_t high, Generator* generator) {
-  TUTTI_CHECK(low < high, ValueError, "randint: wanted low below high, given ", low, " and ", high);
-  // What fill accepts is what the dtype holds.
-  const Tensor probe = empty({0}, out.dtype());
-  raw::fill(probe, low);
-  raw::fill(probe, high - 1);
+Tensor integers(Tensor out, std::int64_t low, std::int64_t high, Generator* generator, const char* op) {
+  TUTTI_CHECK(low < high, ValueError, op, ": wanted low below high, given ", low, " and ", high);
+  TUTTI_CHECK(raw::holds(out.dtype(), low) && raw::holds(out.dtype(), high - 1), ValueError, op, ": ",
+              out.dtype(), " can't hold all of [", low, ", ", high, ")");
   tutti_random call{};
   call.kind = TUTTI_RANDINT;
   call.low = low;
   call.high = high;
-  return randomized(std::move(out), generator, call, "randint");
+  return randomized(std::move(out), generator, call, op);
 }
 
 }  // namespace
 
 Tensor randint(std::int64_t low, std::int64_t high, const Dims& sizes, DType dtype, Device device,
                Generator* generator) {
-  return integers(empty(sizes, dtype, device), low, high, generator);
+  return integers(raw::allocate(sizes, dtype, device, "randint"), low, high, generator, "randint");
 }
 Tensor randint_like(const Tensor& other, std::int64_t low, std::int64_t high, Generator* generator) {
-  return integers(empty_like(other), low, high, generator);
+  return integers(empty_like(other), low, high, generator, "randint_like");
 }
 
 // Fisher-Yates from the end, on the host: each step depends on the one before.
 Tensor randperm(std::int64_t count, Device device, Generator* generator) {
   TUTTI_CHECK(count >= 0, ValueError, "randperm: the count can't be negative, given ", count);
-  Tensor result = arange(0, count, 1, DType::kInt64);
+  Tensor result = raw::allocate({count}, DType::kInt64, {}, "randperm");
   auto* values = result.data<std::int64_t>();
+  std::iota(values, values + count, 0);
   Generator& source = or_default(generator);
   for (std::int64_t i = count - 1; i > 0; --i) {
     std::swap(values[i], values[source.next_below(static_cast<std::uint64_t>(i) + 1)]);

@@ -20,6 +20,8 @@ tutti_view view_of(const Tensor& tensor);
 void fill_view_broadcast(tutti_view& view, const Tensor& tensor, const Dims& sizes);
 
 int normalize_dim(int dim, int ndim, const char* op);  // -1 -> ndim - 1; IndexError naming op otherwise
+// Of a dim that is added to `ndim` others: -1 -> ndim.
+int normalize_new_dim(int dim, int ndim, const char* op);
 std::uint32_t dim_mask(const Dims& dims, int ndim, const char* op);  // empty: all dims; duplicates throw
 
 Dims contiguous_strides(const Dims& sizes);
@@ -59,8 +61,15 @@ Tensor unsqueeze(const Tensor& tensor, int dim);
 void copy(const Tensor& out, const Tensor& in);
 // True if no element of `in`, as it is or broadcast, lies in bytes that `out` touches.
 bool memory_is_disjoint(const Tensor& out, const Tensor& in);
-// Does not count a version. ValueError if an integer dtype can't hold the value.
-void fill(const Tensor& out, Scalar value);
+// Uninitialised and row-major. ShapeError naming op for impossible sizes.
+Tensor allocate(const Dims& sizes, DType dtype, Device device, const char* op);
+bool holds(DType dtype, Scalar number);  // false: an integer dtype whose range the number is outside of
+// What becomes of a negative number that meets uint8: an error, or what arithmetic modulo 256 makes of it.
+enum class Negatives : std::uint8_t { kRefuse, kWrap };
+// ValueError naming op, dtype and number if the dtype is an integer one and can't hold the number.
+void check_number(const char* op, DType dtype, Scalar number, Negatives negatives = Negatives::kRefuse);
+// Does not count a version. ValueError naming op if an integer dtype can't hold the value.
+void fill(const Tensor& out, Scalar value, const char* op = "fill");
 // The number as kernels of a dtype read it.
 tutti_scalar scalar_of(Scalar value, DType dtype);
 Tensor contiguous(const Tensor& tensor, MemoryFormat format = MemoryFormat::kContiguous);

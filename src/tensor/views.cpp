@@ -145,7 +145,7 @@ Tensor squeeze(const Tensor& tensor, int dim) {
 }
 
 Tensor unsqueeze(const Tensor& tensor, int dim) {
-  const int d = normalize_dim(dim, tensor.dim() + 1, "unsqueeze");
+  const int d = normalize_new_dim(dim, tensor.dim(), "unsqueeze");
   Dims sizes = tensor.sizes();
   Dims strides = tensor.strides();
   // The stride that a row-major array would have there.

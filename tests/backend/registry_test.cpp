@@ -12,9 +12,9 @@ namespace tutti::backend {
 namespace {
 
 template <class E>
-std::string message_of(const tutti_backend& backend, tutti_status status) {
+std::string message_of(const tutti_backend& backend, tutti_status status, const char* where = "conv2d") {
   try {
-    check(backend, status, "conv2d");
+    check(backend, status, where);
   } catch (const E& error) {
     return error.what();
   }
@@ -23,6 +23,10 @@ std::string message_of(const tutti_backend& backend, tutti_status status) {
 }
 
 void fixed_text(char* buffer, std::size_t size) { std::strncpy(buffer, "the backend's words", size); }
+void named_text(char* buffer, std::size_t size) { std::strncpy(buffer, "conv2d: no such window", size); }
+void backward_text(char* buffer, std::size_t size) {
+  std::strncpy(buffer, "conv2d backward: no such window", size);
+}
 void no_text(char* buffer, std::size_t) { buffer[0] = '\0'; }
 
 TEST(Registry, CpuIsLinkedIn) {
@@ -63,6 +67,15 @@ TEST(Registry, StatusBecomesTheExceptionOfItsKind) {
   EXPECT_EQ(message_of<DeviceError>(backend, TUTTI_UNSUPPORTED), "conv2d on cpu: the backend's words");
   EXPECT_TRUE(tutti::testing::contains(message_of<DTypeError>(get(0), TUTTI_UNSUPPORTED), "conv2d on cpu: "));
   EXPECT_NO_THROW(check(backend, TUTTI_OK, "conv2d"));
+  EXPECT_EQ(message_of<IndexError>(backend, TUTTI_INVALID, "the backend"),
+            "the backend on cpu: the backend's words")
+      << "a word that begins with the name is not the name";
+  backend.error_text = named_text;
+  EXPECT_EQ(message_of<IndexError>(backend, TUTTI_INVALID), "conv2d on cpu: no such window");
+  EXPECT_EQ(message_of<IndexError>(backend, TUTTI_INVALID, "linear"),
+            "linear on cpu: conv2d: no such window");
+  backend.error_text = backward_text;
+  EXPECT_EQ(message_of<IndexError>(backend, TUTTI_INVALID), "conv2d on cpu: backward: no such window");
   backend.error_text = no_text;
   EXPECT_EQ(message_of<IndexError>(backend, TUTTI_INVALID), "conv2d on cpu: no further text");
 }

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "support/errors.hpp"
 #include "tutti/core/error.hpp"
@@ -13,6 +16,7 @@
 namespace tutti {
 namespace {
 
+using tutti::testing::error_of;
 using tutti::testing::expect_error;
 
 Tensor f32(const Dims& sizes) { return ones(sizes); }
@@ -206,9 +210,9 @@ TEST(LossErrors, LogitsTargetsAndOptionsAreNamed) {
       },
       "cross_entropy: logits must be floating, given int64");
   expect_error<IndexError>([&] { cross_entropy(logits, full({2}, 3, DType::kInt64)); },
-                           "cross_entropy: target 3");
+                           "cross_entropy on cpu: target 3");
   expect_error<IndexError>([&] { cross_entropy(logits, full({2}, -1, DType::kInt64)); },
-                           "cross_entropy: target -1");
+                           "cross_entropy on cpu: target -1");
   expect_error<ValueError>([&] { cross_entropy(logits, targets, {.label_smoothing = 1.5}); },
                            "cross_entropy: label_smoothing must lie in [0, 1], given 1.5");
   expect_error<ShapeError>([&] { cross_entropy(logits, targets, {.weight = f32({2})}); },
@@ -241,10 +245,15 @@ TEST(IndexingErrors, ShapesAndIndicesAreNamed) {
         stack({x, f32({3, 2})});
       },
       "stack: all shapes must be equal: tensor 0 has shape [2, 3], tensor 1 [3, 2]");
-  expect_error<IndexError>([&] { stack({x, x}, 3); }, "stack: dim 3");
-  expect_error<IndexError>([&] { index_select(x, 0, full({1}, 2, DType::kInt64)); }, "index_select: index 2");
+  expect_error<IndexError>(
+      [&] {
+        stack({x, x}, 3);
+      },
+      "stack: dim 3 is not in [-3, 2], where a tensor of 2 dims");
+  expect_error<IndexError>([&] { index_select(x, 0, full({1}, 2, DType::kInt64)); },
+                           "index_select on cpu: index 2");
   expect_error<IndexError>([&] { index_select(x, 1, full({1}, -1, DType::kInt64)); },
-                           "index_select: index -1");
+                           "index_select on cpu: index -1");
   expect_error<DTypeError>([&] { index_select(x, 0, f32({1})); },
                            "index_select: indices must be int64 or int32, given float32");
   expect_error<ShapeError>(
@@ -253,6 +262,22 @@ TEST(IndexingErrors, ShapesAndIndicesAreNamed) {
       },
       "index_select: indices must be [K], given [1, 1]");
   expect_error<ShapeError>([&] { index_select(f32({}), 0, i64({1})); }, "index_select: x is 0-dim");
+}
+
+// A kernel's text begins with the kernel's name, which the exception has named already.
+TEST(KernelErrors, OperationIsNamedOnce) {
+  const Tensor x = f32({2, 3}), flags = ones({2, 2}, DType::kBool);
+  const std::map<std::string, std::function<void()>> refused = {
+      {"cross_entropy", [&] { cross_entropy(x, full({2}, 3, DType::kInt64)); }},
+      {"index_select", [&] { index_select(x, 0, full({1}, 2, DType::kInt64)); }},
+      {"matmul", [&] { matmul(flags, flags); }},
+      {"pow", [&] { pow(flags, flags); }},
+  };
+  for (const auto& [name, call] : refused) {
+    const std::string text = error_of<Error>(call);
+    EXPECT_TRUE(text.starts_with(name + " on cpu: ")) << text;
+    EXPECT_EQ(text.find(name + ":"), std::string::npos) << text;
+  }
 }
 
 TEST(ViewErrors, DimsAndSizesAreNamed) {
@@ -271,7 +296,11 @@ TEST(ViewErrors, DimsAndSizesAreNamed) {
   expect_error<ShapeError>([&] { f32({1, 2, 3}).t(); }, "t: wanted at most 2 dims, given shape [1, 2, 3]");
   expect_error<ShapeError>([&] { x.flatten(1, 0); },
                            "flatten: start_dim 1 comes after end_dim 0 in shape [2, 3]");
-  expect_error<IndexError>([&] { x.unsqueeze(4); }, "unsqueeze: dim 4");
+  expect_error<IndexError>([&] { f32({3}).unsqueeze(2); },
+                           "unsqueeze: dim 2 is not in [-2, 1], where a tensor of 1 dim can get a new one");
+  expect_error<IndexError>([&] { x.unsqueeze(-4); },
+                           "unsqueeze: dim -4 is not in [-3, 2], where a tensor of 2 dims can get a new one");
+  expect_error<IndexError>([&] { f32({}).unsqueeze(1); }, "unsqueeze: dim 1 is not in [-1, 0]");
   expect_error<ShapeError>([&] { x.contiguous(MemoryFormat::kChannelsLast); }, "[2, 3]");
 }
 

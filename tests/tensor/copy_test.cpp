@@ -147,14 +147,20 @@ TEST(Fill, TouchesTheViewOnly) {
 
 TEST(Fill, ValueThatAnIntegerDtypeCannotHoldIsAnError) {
   EXPECT_EQ(error_of<ValueError>([] { full({1}, 256, DType::kUInt8); }),
-            "fill: uint8 can't hold the value 256");
+            "full: uint8 can't hold the value 256");
   EXPECT_EQ(error_of<ValueError>([] { full({1}, -1, DType::kUInt8); }),
-            "fill: uint8 can't hold the value -1");
+            "full: uint8 can't hold the value -1");
   expect_error<ValueError>([] { full({1}, std::nan(""), DType::kInt32); },
-                           "fill: int32 can't hold the value nan");
+                           "full: int32 can't hold the value nan");
   expect_error<ValueError>([] { full({1}, 0x1p63, DType::kInt64); },
-                           "fill: int64 can't hold the value 9223372036854775808");
-  expect_error<ValueError>([] { full({1}, 128.5, DType::kInt8); }, "fill: int8 can't hold the value 128.5");
+                           "full: int64 can't hold the value 9223372036854775808");
+  expect_error<ValueError>([] { full({1}, 128.5, DType::kInt8); }, "full: int8 can't hold the value 128.5");
+  expect_error<ValueError>([] { full({1}, UINT64_MAX, DType::kInt64); },
+                           "full: int64 can't hold the value 18446744073709551615");
+  expect_error<ValueError>([] { full_like(zeros({1}, DType::kInt8), 300); },
+                           "full_like: int8 can't hold the value 300");
+  expect_error<ValueError>([] { scalar_tensor(300, DType::kInt8); }, "scalar_tensor: int8 can't hold");
+  expect_error<ValueError>([] { zeros({1}, DType::kInt8).fill_(300); }, "fill_: int8 can't hold");
   EXPECT_EQ(full({1}, -128.9, DType::kInt8).item<int>(), -128);
   EXPECT_EQ(full({1}, -0x1p63, DType::kInt64).item<std::int64_t>(), INT64_MIN);
   EXPECT_EQ(full({1}, INT64_MAX, DType::kInt64).item<std::int64_t>(), INT64_MAX);

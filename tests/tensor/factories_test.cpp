@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "support/errors.hpp"
 #include "tensor/raw.hpp"
@@ -34,9 +38,27 @@ TEST(Empty, ImpossibleSizesAreErrors) {
   EXPECT_EQ(error_of<ShapeError>([] { empty({2, -1}); }), "empty: sizes can't be negative, given [2, -1]");
   const std::int64_t large = std::int64_t{1} << 40;
   EXPECT_TRUE(contains(error_of<ShapeError>([&] { empty({large, large}); }), "exceeds 63 bits"));
+  EXPECT_TRUE(
+      contains(error_of<ShapeError>([&] { arange(large << 21U); }), "arange: 2305843009213693952 elements"));
   EXPECT_TRUE(contains(error_of<ShapeError>([&] { empty({large, large >> 19}); }), "bytes"));
   EXPECT_EQ(empty({large, large, 0}).numel(), 0);
   EXPECT_TRUE(contains(error_of<MemoryError>([&] { empty({large, 65536}); }), "out of memory on cpu"));
+}
+
+TEST(Empty, ImpossibleSizesAreErrorsOfTheFunctionThatWasCalled) {
+  const std::vector<std::pair<std::string, std::function<void()>>> calls = {
+      {"zeros", [] { zeros({-1}); }},
+      {"ones", [] { ones({-1}); }},
+      {"full", [] { full({-1}, 2); }},
+      {"eye", [] { eye(-2); }},
+      {"eye", [] { eye(2, -2); }},
+      {"rand", [] { rand({-1}); }},
+      {"randn", [] { randn({-1}); }},
+      {"randint", [] { randint(0, 2, {-1}); }},
+      {"tensor", [] { tensor(std::vector<float>{1}, {-1}); }}};
+  for (const auto& [name, call] : calls) {
+    EXPECT_TRUE(error_of<ShapeError>(call).starts_with(name + ": sizes can't be negative, given [")) << name;
+  }
 }
 
 TEST(EmptyStrided, TakesJustTheMemoryItNeeds) {

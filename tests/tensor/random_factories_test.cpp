@@ -106,7 +106,9 @@ TEST(Randint, CoversItsRangeAndNoMore) {
   EXPECT_EQ(error_of<ValueError>([] { randint(3, 3, {2}); }),
             "randint: wanted low below high, given 3 and 3");
   expect_error<ValueError>([] { randint(0, 300, {2}, DType::kUInt8); },
-                           "fill: uint8 can't hold the value 299");
+                           "randint: uint8 can't hold all of [0, 300)");
+  expect_error<ValueError>([] { randint_like(zeros({2}, DType::kInt8), -129, 0); },
+                           "randint_like: int8 can't hold all of [-129, 0)");
 }
 
 TEST(Randint, LikeAnotherTensorTakesItsSizesAndDtype) {
