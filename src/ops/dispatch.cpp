@@ -43,9 +43,18 @@ Device common_device(const char* name, std::initializer_list<const Tensor*> inpu
   return device;
 }
 
+// A number that the computing dtype can't hold would stand for another one. Negative ones wrap around in arithmetic, as its
+// results do, and would be wrong in a comparison.
+void check_number(const Pointwise& call) {
+  if (call.scalar_input < 0 || is_floating_point(call.compute)) return;
+  raw::check_number(call.name, call.compute, call.scalar,
+                    call.result == DType::kBool ? raw::Negatives::kRefuse : raw::Negatives::kWrap);
+}
+
 // Converts inputs to the computing dtype. `where` (and its like) keeps a bool condition in front.
 void prepare(Operands& operands, const Pointwise& call, Device device,
              std::initializer_list<const Tensor*> inputs) {
+  check_number(call);
   for (const Tensor* input : inputs) {
     if (operands.count == call.scalar_input)
       operands.tensors[static_cast<std::size_t>(operands.count++)] = nullptr;

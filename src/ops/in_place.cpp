@@ -115,11 +115,50 @@ struct DivInPlace : Function<DivInPlace> {
   }
 };
 
+// self = self^b.  dself = g b self^(b-1), db = g self^b ln self (self as it was).
+struct PowTensorInPlace : Function<PowTensorInPlace> {
+  struct State {
+    ops::InputMeta b;
+  };
+  static Tensor forward(Context& ctx, const Tensor& self, const Tensor& b) {
+    if (ctx.recording()) {
+      ctx.state().b = ops::InputMeta(b);
+      ctx.save(raw::clone(self), b);
+    }
+    ctx.mark_dirty(0);
+    write(self, call_of<functors::Pow>("pow", result_type(self, b)), {&self, &b});
+    return self;
+  }
+  static Gradients2 backward(Context& ctx, const Tensor& grad_y) {
+    Gradients2 grads;
+    const Tensor self = ctx.saved(0);
+    const Tensor b = ctx.saved(1);
+    const DType dtype = grad_y.dtype();
+    if (ctx.needs_input_grad(0))
+      grads[0] = dispatch::ternary<functors::PowGradBase>("pow", dtype, grad_y, self, b);
+    if (ctx.needs_input_grad(1)) {
+      grads[1] =
+          ctx.state().b.reduce(dispatch::ternary<functors::PowGradExponent>("pow", dtype, grad_y, self, b));
+    }
+    return grads;
+  }
+};
+
 // self += s.  dself = g.
 struct AddScalarInPlace : Function<AddScalarInPlace> {
-  static Tensor forward(Context& ctx, const Tensor& self, Scalar number, const char* name) {
+  static Tensor forward(Context& ctx, const Tensor& self, Scalar number) {
     ctx.mark_dirty(0);
-    write(self, scalar_call<functors::Add>(name, result_type(self, number), number), {&self});
+    write(self, scalar_call<functors::Add>("add", result_type(self, number), number), {&self});
+    return self;
+  }
+  static Tensor backward(Context&, const Tensor& grad_y) { return grad_y; }
+};
+
+// self -= s.  dself = g.
+struct SubScalarInPlace : Function<SubScalarInPlace> {
+  static Tensor forward(Context& ctx, const Tensor& self, Scalar number) {
+    ctx.mark_dirty(0);
+    write(self, scalar_call<functors::Sub>("sub", result_type(self, number), number), {&self});
     return self;
   }
   static Tensor backward(Context&, const Tensor& grad_y) { return grad_y; }
@@ -193,18 +232,17 @@ Tensor& Tensor::add_(const Tensor& other, double alpha) {
   return *this;
 }
 Tensor& Tensor::add_(Scalar other) {
-  AddScalarInPlace::apply(*this, other, "add");
+  AddScalarInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::sub_(const Tensor& other) {
-  TUTTI_CHECK(dtype() != DType::kBool || other.dtype() != DType::kBool, DTypeError,
-              "sub_: bool has no difference; use ne()");
+  ops::check_has_difference("sub_", dtype(), other.dtype());
   AddInPlace::apply(*this, other, -1.0, "sub");
   return *this;
 }
 Tensor& Tensor::sub_(Scalar other) {
-  const Scalar negated = other.is_floating_point() ? Scalar(-other.to_double()) : Scalar(-other.to_int64());
-  AddScalarInPlace::apply(*this, negated, "sub");
+  ops::check_has_difference("sub_", dtype());
+  SubScalarInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::mul_(const Tensor& other) {
@@ -221,6 +259,10 @@ Tensor& Tensor::div_(const Tensor& other) {
 }
 Tensor& Tensor::div_(Scalar other) {
   DivScalarInPlace::apply(*this, other);
+  return *this;
+}
+Tensor& Tensor::pow_(const Tensor& exponent) {
+  PowTensorInPlace::apply(*this, exponent);
   return *this;
 }
 Tensor& Tensor::fill_(Scalar value) {

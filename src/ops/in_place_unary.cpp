@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one tensor that write it. Each op: forward above backward; members last.
 #include "ops/dispatch.hpp"
+#include "ops/op_support.hpp"
 #include "tutti/autograd/function.hpp"
 
 namespace tutti {
@@ -82,11 +83,12 @@ struct PowInPlace : Function<PowInPlace> {
   struct State {
     double exponent = 1;
   };
-  static Tensor forward(Context& ctx, const Tensor& self, double exponent) {
-    ctx.state().exponent = exponent;
+  static Tensor forward(Context& ctx, const Tensor& self, Scalar exponent) {
+    const dispatch::Pointwise call = ops::power_call(kName, self.dtype(), exponent);
+    ctx.state().exponent = exponent.to_double();
     if (ctx.recording()) ctx.save(raw::clone(self));
     ctx.mark_dirty(0);
-    apply_to<functors::PowScalar>(self, kName, exponent);
+    dispatch::pointwise_into(self, call, {&self});
     return self;
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
@@ -132,10 +134,10 @@ Tensor& Tensor::sigmoid_() {
   return *this;
 }
 Tensor& Tensor::pow_(Scalar exponent) {
-  TUTTI_CHECK(is_floating_point(dtype()) || (!exponent.is_floating_point() && exponent.to_int64() >= 0),
+  TUTTI_CHECK(is_floating_point(dtype()) || (!exponent.is_floating_point() && exponent.to_double() >= 0),
               DTypeError, "pow_: a power of ", exponent.to_double(), " cannot be stored in a tensor of ",
               dtype());
-  PowInPlace::apply(*this, exponent.to_double());
+  PowInPlace::apply(*this, exponent);
   return *this;
 }
 

@@ -22,13 +22,33 @@ struct InputMeta {
   }
 };
 
-// The factor of add() must be a number of the dtype's kind.
+// The factor of add() must be a number of the dtype's kind and range.
 inline void check_alpha(const char* name, DType dtype, double alpha) {
-  const bool fits =
-      is_floating_point(dtype) || alpha == 1 ||
-      (dtype != DType::kBool && alpha >= -0x1p63 && alpha < 0x1p63 && alpha == std::trunc(alpha));
-  TUTTI_CHECK(fits, DTypeError, name, ": alpha = ", alpha, " is no factor for ", dtype,
-              "; convert to a floating dtype first");
+  if (is_floating_point(dtype) || alpha == 1) return;
+  TUTTI_CHECK(dtype != DType::kBool && std::isfinite(alpha) && alpha == std::trunc(alpha), DTypeError, name,
+              ": alpha = ", alpha, " is no factor for ", dtype, "; convert to a floating dtype first");
+  raw::check_number(name, dtype, alpha, raw::Negatives::kWrap);
+}
+
+// bool has no difference: neither of two tensors nor of one and a number.
+inline void check_has_difference(const char* name, DType a, DType b) {
+  TUTTI_CHECK(a != DType::kBool || b != DType::kBool, DTypeError, name,
+              ": bool has no difference; use ne() or logical_not()");
+}
+inline void check_has_difference(const char* name, DType tensor) {
+  check_has_difference(name, tensor, tensor);
+}
+
+// x to the power of a number, in the dtype, which must hold the number if it is an integer one.
+inline dispatch::Pointwise power_call(const char* name, DType dtype, Scalar exponent) {
+  raw::check_number(name, dtype, exponent);
+  constexpr double kExact = 0x1p53;  // beyond it a double, which parameters are, may be another integer
+  if (is_floating_point(dtype) || exponent.to_double() < kExact)
+    return {dispatch::kFunctor<functors::PowScalar>, name, dtype, dtype, {exponent.to_double()}};
+  dispatch::Pointwise call{dispatch::kFunctor<functors::Pow>, name, dtype, dtype};
+  call.scalar_input = 1;
+  call.scalar = exponent;
+  return call;
 }
 
 // x * factor, outside autograd.

@@ -58,6 +58,7 @@ struct Sub : Function<Sub> {
   static constexpr CastPolicy kCast = CastPolicy::kPromote;
   using State = Operands;
   static Tensor forward(Context& ctx, const Tensor& a, const Tensor& b) {
+    ops::check_has_difference("sub", a.dtype(), b.dtype());
     if (ctx.recording()) ctx.state().remember(a, b);
     return dispatch::binary<functors::Sub>("sub", result_type(a, b), a, b);
   }
@@ -165,12 +166,28 @@ struct AddScalar : Function<AddScalar> {
   }
 };
 
+// y = x - s.  dx = g.
+struct SubScalar : Function<SubScalar> {
+  struct State {
+    DType dtype = DType::kFloat32;
+  };
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ops::check_has_difference("sub", x.dtype());
+    ctx.state().dtype = x.dtype();
+    return with_scalar<functors::Sub>("sub", result_type(x, number), x, number, false);
+  }
+  static Tensor backward(Context& ctx, const Tensor& grad_y) {
+    return raw::to_dtype(grad_y, ctx.state().dtype);
+  }
+};
+
 // y = s - x.  dx = -g.
 struct ScalarSub : Function<ScalarSub> {
   struct State {
     DType dtype = DType::kFloat32;
   };
   static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    ops::check_has_difference("sub", x.dtype());
     ctx.state().dtype = x.dtype();
     return with_scalar<functors::Sub>("sub", result_type(x, number), x, number, true);
   }
@@ -237,14 +254,12 @@ struct PowScalar : Function<PowScalar> {
     double exponent = 1;
   };
   static Tensor forward(Context& ctx, const Tensor& x, Scalar exponent) {
-    TUTTI_CHECK(is_floating_point(x.dtype()) || exponent.is_floating_point() || exponent.to_int64() >= 0,
+    TUTTI_CHECK(is_floating_point(x.dtype()) || exponent.is_floating_point() || exponent.to_double() >= 0,
                 ValueError, "pow: integers to a negative integer power (", exponent.to_int64(),
                 ") are not integers; convert to a floating dtype");
     ctx.state().exponent = exponent.to_double();
     ctx.save(x);
-    const DType dtype = result_type(x, exponent);
-    return dispatch::pointwise(
-        {dispatch::kFunctor<functors::PowScalar>, "pow", dtype, dtype, {exponent.to_double()}}, {&x});
+    return dispatch::pointwise(ops::power_call("pow", result_type(x, exponent), exponent), {&x});
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
     const Tensor x = ctx.saved(0);
@@ -258,9 +273,7 @@ struct PowScalar : Function<PowScalar> {
 Tensor add(const Tensor& a, const Tensor& b, double alpha) { return Add::apply(a, b, alpha); }
 Tensor add(const Tensor& a, Scalar b) { return AddScalar::apply(a, b); }
 Tensor sub(const Tensor& a, const Tensor& b) { return Sub::apply(a, b); }
-Tensor sub(const Tensor& a, Scalar b) {
-  return AddScalar::apply(a, b.is_floating_point() ? Scalar(-b.to_double()) : Scalar(-b.to_int64()));
-}
+Tensor sub(const Tensor& a, Scalar b) { return SubScalar::apply(a, b); }
 Tensor sub(Scalar a, const Tensor& b) { return ScalarSub::apply(b, a); }
 Tensor mul(const Tensor& a, const Tensor& b) { return Mul::apply(a, b); }
 Tensor mul(const Tensor& a, Scalar b) { return MulScalar::apply(a, b); }

@@ -108,7 +108,9 @@ TEST(InPlaceOps, KeepTheirDTypeAndRefuseAHigherKind) {
                            "div_: a result of float32 cannot be stored in a tensor of int32");
   expect_error<DTypeError>([&] { count.add_(make({1, 1})); }, "add_: a result of float64 cannot be stored");
   expect_error<DTypeError>([&] { count.sub_(make({1, 1})); }, "sub_: a result of float64 cannot be stored");
+  expect_error<DTypeError>([&] { count.pow_(make({1, 1})); }, "pow_: a result of float64 cannot be stored");
   EXPECT_EQ(values(count), (Values{9, 9})) << "refused before the write";
+  EXPECT_EQ(values(count.pow_(full({2}, 2, DType::kInt64))), (Values{81, 81}));
 }
 
 TEST(InPlaceOps, BroadcastTheOtherOperandOnly) {

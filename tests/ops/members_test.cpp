@@ -83,6 +83,23 @@ TEST_F(Members, GiveTheBitsOfTheirFunctions) {
   }
 }
 
+TEST_F(Members, InPlaceFormsGiveTheBitsOfTheirFunctions) {
+  const std::map<std::string, Forwarded> results = {
+      {"add_", {a.clone().add_(b), add(a, b)}},
+      {"add_ alpha", {a.clone().add_(b, 0.25), add(a, b, 0.25)}},
+      {"add_ number", {a.clone().add_(0.7), add(a, 0.7)}},
+      {"sub_", {a.clone().sub_(b), sub(a, b)}},
+      {"sub_ number", {a.clone().sub_(0.7), sub(a, 0.7)}},
+      {"mul_", {a.clone().mul_(b), mul(a, b)}},
+      {"mul_ number", {a.clone().mul_(0.7), mul(a, 0.7)}},
+      {"div_", {a.clone().div_(b), div(a, b)}},
+      {"div_ number", {a.clone().div_(0.7), div(a, 0.7)}},
+      {"pow_", {a.clone().pow_(b), pow(a, b)}},
+      {"pow_ number", {a.clone().pow_(1.7), pow(a, 1.7)}},
+  };
+  for (const auto& [name, result] : results) EXPECT_TRUE(same_bits(result.member, result.function)) << name;
+}
+
 TEST_F(Members, OrderOfOperandsIsTheFunctions) {
   EXPECT_FALSE(same_bits(a.sub(b), b.sub(a)));
   EXPECT_FALSE(same_bits(a.div(b), b.div(a)));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "support/errors.hpp"
 #include "tutti/core/error.hpp"
@@ -40,11 +41,78 @@ TEST(PointwiseErrors, DTypesThatHaveNoMeaningAreNamed) {
   expect_error<DTypeError>([&] { gelu(i64({2})); }, "gelu: wanted a floating dtype, given int64");
   expect_error<DTypeError>([&] { where(f32({2}), f32({2}), f32({2})); },
                            "where: the condition must be bool, given float32");
-  expect_error<DTypeError>([&] { flags - flags; }, "sub");
   expect_error<DTypeError>([&] { add(i64({2}), i64({2}), 0.5); }, "add: alpha = 0.5 is no factor for int64");
   expect_error<DTypeError>([&] { add(flags, flags, 2); }, "add: alpha = 2 is no factor for bool");
   expect_error<ValueError>([&] { pow(i64({2}), -2); },
                            "pow: integers to a negative integer power (-2) are not integers");
+}
+
+TEST(PointwiseErrors, BoolHasNoDifference) {
+  const Tensor flags = ones({2}, DType::kBool);
+  Tensor written = ones({2}, DType::kBool);
+  const std::string text = "bool has no difference; use ne() or logical_not()";
+  expect_error<DTypeError>([&] { flags - flags; }, "sub: " + text);
+  expect_error<DTypeError>([&] { flags - 1; }, "sub: " + text);
+  expect_error<DTypeError>([&] { flags - true; }, "sub: " + text);
+  expect_error<DTypeError>([&] { flags - 1.5; }, "sub: " + text);
+  expect_error<DTypeError>([&] { 1 - flags; }, "sub: " + text);
+  expect_error<DTypeError>([&] { 1.5 - flags; }, "sub: " + text);
+  expect_error<DTypeError>([&] { written -= flags; }, "sub_: " + text);
+  expect_error<DTypeError>([&] { written -= 1; }, "sub_: " + text);
+  expect_error<DTypeError>([&] { written -= true; }, "sub_: " + text);
+}
+
+const std::map<std::string, Tensor (*)(const Tensor&, Scalar)> kComparisons = {
+    {"eq", eq}, {"ne", ne}, {"lt", lt}, {"le", le}, {"gt", gt}, {"ge", ge}};
+struct OutsideRange {
+  DType dtype;
+  Scalar number;
+  std::string text;
+};
+const std::vector<OutsideRange> kOutsideRange = {
+    {DType::kInt8, 1000, "int8 can't hold the value 1000"},
+    {DType::kInt8, -129, "int8 can't hold the value -129"},
+    {DType::kUInt8, 257, "uint8 can't hold the value 257"},
+    {DType::kUInt8, -256, "uint8 can't hold the value -256"},
+    {DType::kInt16, 32768, "int16 can't hold the value 32768"},
+    {DType::kInt32, (std::int64_t{1} << 32U) + 1, "int32 can't hold the value 4294967297"},
+    {DType::kInt64, std::numeric_limits<std::uint64_t>::max(),
+     "int64 can't hold the value 18446744073709551615"}};
+
+TEST(PointwiseErrors, ComparedNumberOutsideTheDTypesRangeIsNamed) {
+  for (const auto& [name, compare] : kComparisons) {
+    for (const OutsideRange& outside : kOutsideRange) {
+      expect_error<ValueError>([&, op = compare] { op(ones({2}, outside.dtype), outside.number); },
+                               name + ": " + outside.text);
+    }
+    expect_error<ValueError>([op = compare] { op(ones({2}, DType::kUInt8), -1); },
+                             name + ": uint8 can't hold the value -1");
+  }
+}
+
+TEST(PointwiseErrors, OperandOutsideTheResultsRangeIsNamed) {
+  for (const OutsideRange& outside : kOutsideRange) {
+    const Scalar number = outside.number;
+    const Tensor x = ones({2}, outside.dtype);
+    Tensor written = ones({2}, outside.dtype);
+    expect_error<ValueError>([&] { x + number; }, "add: " + outside.text);
+    expect_error<ValueError>([&] { x - number; }, "sub: " + outside.text);
+    expect_error<ValueError>([&] { number - x; }, "sub: " + outside.text);
+    expect_error<ValueError>([&] { x* number; }, "mul: " + outside.text);
+    expect_error<ValueError>([&] { written += number; }, "add: " + outside.text);
+    expect_error<ValueError>([&] { written -= number; }, "sub: " + outside.text);
+    expect_error<ValueError>([&] { written *= number; }, "mul: " + outside.text);
+    EXPECT_EQ(written.to_vector<double>(), x.to_vector<double>());
+    if (number.to_double() < 0) continue;
+    expect_error<ValueError>([&] { pow(x, number); }, "pow: " + outside.text);
+    expect_error<ValueError>([&] { written.pow_(number); }, "pow_: " + outside.text);
+  }
+  const Tensor small = ones({2}, DType::kInt8);
+  Tensor written = ones({2}, DType::kInt8);
+  expect_error<ValueError>([&] { add(small, small, 1000); }, "add: int8 can't hold the value 1000");
+  expect_error<ValueError>([&] { written.add_(small, -129); }, "add: int8 can't hold the value -129");
+  expect_error<ValueError>([&] { add(i64({2}), i64({2}), 0x1p63); },
+                           "add: int64 can't hold the value 9223372036854775808");
 }
 
 TEST(PointwiseErrors, UndefinedTensorIsRefused) {

@@ -35,12 +35,12 @@ OpRow binary(const char* name, Tensor (*op)(const Tensor&, const Tensor&), doubl
           {{{70, 1001}, first}, {{1001}, second}}};
 }
 OpRow with_number(const char* name, std::function<Tensor(const Tensor&)> op, std::function<double(double)> f,
-                  Values values = Values::kNormal) {
+                  Values values = Values::kNormal, Takes takes = Takes::kAll) {
   return {name,
           [op](In in) { return op(in[0]); },
           [f](Arrays in) { return map(in[0], f); },
           unary_cases(values),
-          Takes::kAll,
+          takes,
           true,
           4e-6,
           {{{70, 1001}, values}}};
@@ -74,11 +74,11 @@ OpRow in_place(const char* name, std::function<void(Tensor&, In)> op, std::funct
           4e-6,
           std::move(large)};
 }
-std::vector<std::vector<Input>> in_place_cases(Values second = Values::kNormal) {
-  return {{{{3, 5}}, {{3, 5}, second}},
-          {{{2, 3, 17}}, {{17}, second}},
-          {{{4}}, {{}, second}},
-          {{{0, 3}}, {{3}, second}}};
+std::vector<std::vector<Input>> in_place_cases(Values first, Values second) {
+  return {{{{3, 5}, first}, {{3, 5}, second}},
+          {{{2, 3, 17}, first}, {{17}, second}},
+          {{{4}, first}, {{}, second}},
+          {{{0, 3}, first}, {{3}, second}}};
 }
 
 }  // namespace
@@ -107,9 +107,11 @@ std::vector<OpRow> pointwise_rows() {
       with_number(
           "add-number", [](const Tensor& x) { return x + 1.5; }, [](double x) { return x + 1.5; }),
       with_number(
-          "sub-number", [](const Tensor& x) { return x - 1.5; }, [](double x) { return x - 1.5; }),
+          "sub-number", [](const Tensor& x) { return x - 1.5; }, [](double x) { return x - 1.5; },
+          Values::kNormal, Takes::kNumeric),
       with_number(
-          "sub-from-number", [](const Tensor& x) { return 1.5 - x; }, [](double x) { return 1.5 - x; }),
+          "sub-from-number", [](const Tensor& x) { return 1.5 - x; }, [](double x) { return 1.5 - x; },
+          Values::kNormal, Takes::kNumeric),
       with_number(
           "mul-number", [](const Tensor& x) { return 1.5 * x; }, [](double x) { return 1.5 * x; }),
       with_number(
@@ -196,11 +198,11 @@ std::vector<OpRow> pointwise_rows() {
                   0,
                   {{{70, 1001}, Values::kBool}, {{1001}}, {{70, 1}}}});
   const auto binary_in_place = [&](const char* name, std::function<void(Tensor&, const Tensor&)> op,
-                                   double (*f)(double, double), Takes takes,
-                                   Values second = Values::kNormal) {
+                                   double (*f)(double, double), Takes takes, Values second = Values::kNormal,
+                                   Values first = Values::kNormal) {
     rows.push_back(in_place(
         name, [op](Tensor& y, In in) { op(y, in[1]); }, [f](Arrays in) { return zip(in[0], in[1], f); },
-        in_place_cases(second), {{{70, 1001}}, {{1001}, second}}, takes));
+        in_place_cases(first, second), {{{70, 1001}, first}, {{1001}, second}}, takes));
   };
   binary_in_place(
       "add_", [](Tensor& y, const Tensor& b) { y.add_(b, 0.5); },
@@ -214,6 +216,9 @@ std::vector<OpRow> pointwise_rows() {
   binary_in_place(
       "div_", [](Tensor& y, const Tensor& b) { y.div_(b); }, [](double a, double b) { return a / b; },
       Takes::kFloating, Values::kPositive);
+  binary_in_place(
+      "pow_-tensor", [](Tensor& y, const Tensor& b) { y.pow_(b); },
+      [](double a, double b) { return std::pow(a, b); }, Takes::kNumeric, Values::kNormal, Values::kPositive);
   binary_in_place(
       "copy_", [](Tensor& y, const Tensor& b) { y.copy_(b); }, [](double, double b) { return b; },
       Takes::kAll);

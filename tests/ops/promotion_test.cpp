@@ -2,6 +2,7 @@
 // Dtypes of ops' results. Expected ones are torch's (torch.promote_types and the ops' own rules).
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "tutti/ops/ops.hpp"
@@ -59,6 +60,36 @@ TEST(OpDTypes, NumbersRaiseTheKindOnly) {
   EXPECT_EQ(pow(ones({2}, kI32), 2.0).dtype(), kF32);
   EXPECT_EQ((ones({2}, kF32) + full({}, 2, kF64)).dtype(), kF32) << "a 0-dim tensor counts like a number";
   EXPECT_EQ((ones({2}, kI32) * full({}, 0.5, kF64)).dtype(), kF64);
+}
+
+TEST(OpDTypes, NumbersAtTheEndsOfTheRangeAreExact) {
+  const auto true_everywhere = [](const Tensor& mask) {
+    return mask.sum().item<std::int64_t>() == mask.numel();
+  };
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
+  EXPECT_TRUE(true_everywhere(full({2}, -128, kI8) == -128));
+  EXPECT_TRUE(true_everywhere(full({2}, 127, kI8) <= 127));
+  EXPECT_TRUE(true_everywhere(full({2}, 255, kU8) == 255));
+  EXPECT_TRUE(true_everywhere(full({2}, greatest - 1, kI64) < greatest));
+  EXPECT_TRUE(true_everywhere(full({2}, least + 1, kI64) > least));
+  EXPECT_EQ((full({1}, 5, kI64) - least).item<std::int64_t>(), least + 5) << "wraps around";
+  EXPECT_EQ((least - full({1}, 5, kI64)).item<std::int64_t>(), greatest - 4) << "wraps around";
+  EXPECT_EQ((full({1}, 5, kI64).sub_(least)).item<std::int64_t>(), least + 5) << "wraps around";
+  EXPECT_EQ((full({1}, 5, kI8) - -128).item<std::int64_t>(), -123) << "wraps around";
+  EXPECT_EQ(pow(full({1}, -1, kI64), greatest).item<std::int64_t>(), -1);
+  EXPECT_EQ(full({1}, -1, kI64).pow_(greatest).item<std::int64_t>(), -1);
+}
+
+TEST(OpDTypes, NegativeNumbersWrapAroundInArithmeticOfUInt8) {
+  const Tensor five = full({1}, 5, kU8);
+  EXPECT_EQ((five + -1).item<std::int64_t>(), 4);
+  EXPECT_EQ((five - -1).item<std::int64_t>(), 6);
+  EXPECT_EQ((-1 - five).item<std::int64_t>(), 250);
+  EXPECT_EQ((five * -1).item<std::int64_t>(), 251);
+  EXPECT_EQ((five + -255).item<std::int64_t>(), 6);
+  EXPECT_EQ(add(five, five, -1).item<std::int64_t>(), 0);
+  EXPECT_EQ((five / -1).item<double>(), -5) << "a division is floating";
 }
 
 TEST(OpDTypes, FunctionsOfIntegersAreFloat32) {

@@ -18,7 +18,9 @@ namespace tutti {
 /// \name Arithmetic
 /// Tensors broadcast to the common shape S; the result has shape S and the promoted dtype. A gradient g of shape S is summed
 /// over the dims that were broadcast and has the input's shape and dtype. A number beside a tensor takes the tensor's shape
-/// and changes its dtype only where it is of a higher kind (int64 + 1.5 is float32); it gets no gradient.
+/// and changes its dtype only where it is of a higher kind (int64 + 1.5 is float32); it gets no gradient. Where the result has
+/// an integer dtype, a number (alpha is one too) outside that dtype's range is a ValueError, but for those from -255 to -1
+/// beside uint8, which wrap around: x + -1 is x + 255, as x - 1 is.
 /// \{
 
 /// a + alpha * b. da = g, db = alpha g. bool adds as "or". DTypeError for integer tensors with an alpha that is no integer, and
@@ -26,11 +28,11 @@ namespace tutti {
 TUTTI_API Tensor add(const Tensor& a, const Tensor& b, double alpha = 1);
 /// a + b with a number. da = g.
 TUTTI_API Tensor add(const Tensor& a, Scalar b);
-/// a - b. da = g, db = -g. DTypeError for bool: use ne() or logical_not().
+/// a - b. da = g, db = -g. DTypeError for two bool ones: use ne() or logical_not().
 TUTTI_API Tensor sub(const Tensor& a, const Tensor& b);
-/// a - b with a number. da = g.
+/// a - b with a number. da = g. DTypeError for a bool tensor, whatever the number.
 TUTTI_API Tensor sub(const Tensor& a, Scalar b);
-/// a - b where a is the number. db = -g.
+/// a - b where a is the number. db = -g. DTypeError as above.
 TUTTI_API Tensor sub(Scalar a, const Tensor& b);
 /// a * b. da = g b, db = g a. bool multiplies as "and".
 TUTTI_API Tensor mul(const Tensor& a, const Tensor& b);
@@ -45,7 +47,8 @@ TUTTI_API Tensor div(Scalar a, const Tensor& b);
 /// base to the power of exponent. dbase = g e base^(e-1), dexponent = g base^e ln base (0 where base is 0 and e >= 0).
 /// Integers stay integers and wrap around.
 TUTTI_API Tensor pow(const Tensor& base, const Tensor& exponent);
-/// The same with a number. dbase = g e base^(e-1). ValueError for integers to a negative integer power.
+/// The same with a number. dbase = g e base^(e-1). ValueError for integers to a negative integer power, or to one that their
+/// dtype can't hold.
 TUTTI_API Tensor pow(const Tensor& base, Scalar exponent);
 
 /// \}
@@ -75,7 +78,8 @@ TUTTI_API Tensor gelu(const Tensor& x, GeluForm form = GeluForm::kErf);
 /// \}
 /// \name Comparisons
 /// bool, of the broadcast shape; compared in the promoted dtype; not differentiable. NaN is unequal to everything, and neither
-/// less nor greater.
+/// less nor greater. ValueError for a number that the promoted dtype, if it is an integer one, can't hold: it would be compared as
+/// another number. So for negative ones beside uint8.
 /// \{
 
 TUTTI_API Tensor eq(const Tensor& a, const Tensor& b);  ///< a == b.

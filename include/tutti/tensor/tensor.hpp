@@ -277,6 +277,7 @@ class TUTTI_API Tensor {
   Tensor& mul_(Scalar other);                           ///< this *= other.
   Tensor& div_(const Tensor& other);                    ///< this /= other.
   Tensor& div_(Scalar other);                           ///< this /= other.
+  Tensor& pow_(const Tensor& exponent);                 ///< this = this to the power of exponent.
   Tensor& pow_(Scalar exponent);                        ///< this = this to the power of exponent.
   Tensor& neg_();                                       ///< this = -this.
   Tensor& exp_();                                       ///< this = e^this.
