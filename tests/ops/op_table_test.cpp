@@ -2,10 +2,12 @@
 // Every op of the public headers against its row: float64 reference, every dtype, strides, finite differences, numbers of
 // threads. An op without a row fails EveryOpHasARow.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <regex>
@@ -343,26 +345,48 @@ TEST(OpTableComplete, EveryRowHasLargeEmptyAndBroadcastCases) {
   }
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(std::string(TUTTI_SOURCE_DIR) + "/include/tutti/" + path);
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
   EXPECT_TRUE(file.good()) << path;
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
+const std::filesystem::path kHeaders = std::filesystem::path(TUTTI_SOURCE_DIR) / "include/tutti";
+
+// Functions of a folder's headers that return anything with a Tensor in it.
+std::set<std::string> declared_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  const std::regex function(R"(TUTTI_API ([\w:]*(?:<[^;()]*)?\bTensor\b[^;()]*?)[\s&*](\w+)\()");
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string text = text_of(entry.path());
+    for (std::sregex_iterator it(text.begin(), text.end(), function), end; it != end; ++it)
+      names.insert((*it)[2]);
+  }
+  return names;
+}
+
+TEST(OpTableComplete, OpsOfANewHeaderAreSeen) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / concat("tutti_op_table_", ::getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "new_ops.hpp") << "TUTTI_API Tensor one(const Tensor& x);\n"
+                                           "TUTTI_API std::vector<Tensor> several(const Tensor& x,\n"
+                                           "                                      int parts = 2);\n"
+                                           "TUTTI_API std::tuple<int, std::optional<Tensor>>\n"
+                                           "nested(const Tensor& x);\n"
+                                           "TUTTI_API Tensor& same(Tensor& x);\n"
+                                           "TUTTI_API double number(const Tensor& x);\n";
+  EXPECT_EQ(declared_in(folder), (std::set<std::string>{"nested", "one", "same", "several"}));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(OpTableComplete, EveryOpHasARow) {
   std::set<std::string> covered;
   for (const OpRow& row : all_rows()) covered.insert(row.name.substr(0, row.name.find('-')));
-  std::set<std::string> declared;
-  const std::regex function(R"(TUTTI_API (?:Tensor|std::pair<Tensor, Tensor>) (\w+)\()");
-  for (const char* file :
-       {"pointwise", "reduction", "matmul", "convolution", "normalization", "loss", "indexing"}) {
-    const std::string text = text_of(concat("ops/", file, ".hpp"));
-    for (std::sregex_iterator it(text.begin(), text.end(), function), end; it != end; ++it)
-      declared.insert((*it)[1]);
-  }
-  std::string members = text_of("tensor/tensor.hpp");
+  std::set<std::string> declared = declared_in(kHeaders / "ops");
+  std::string members = text_of(kHeaders / "tensor/tensor.hpp");
   members = members.substr(members.find("// -- views [d]"));
   members = members.substr(0, members.find("Handle's target"));
   const std::regex member(R"(\n  (?:Tensor|Tensor&|std::pair<Tensor, Tensor>) (\w+|operator\[\])\()");
