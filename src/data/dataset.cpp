@@ -13,6 +13,13 @@ void throw_index(const std::string& dataset, std::size_t index, std::size_t size
   throw IndexError(concat(dataset, ": there is no sample ", index, " of ", size));
 }
 
+void check_indices(const BatchRequest& request, std::size_t size) {
+  for (const std::int64_t index : request.indices) {
+    TUTTI_CHECK(index >= 0 && static_cast<std::size_t>(index) < size, IndexError, request.dataset,
+                ": there is no sample ", index, " of ", size);
+  }
+}
+
 }  // namespace detail
 
 TensorDataset::Column TensorDataset::column(const Tensor& tensor, const char* name) {

@@ -246,6 +246,50 @@ TEST(DataLoader, WaitingIsMeasured) {
   }
 }
 
+// One sample that may not be there.
+struct OneSample final : Sampler {
+  std::int64_t index;
+  explicit OneSample(std::int64_t given) : index(given) {}
+  std::int64_t size() const noexcept override { return 1; }
+  Pass pass(std::uint64_t epoch) const override {
+    return {.indices = {index}, .valid_count = 1, .epoch = epoch};
+  }
+};
+// Datasets of ten samples that check no index, in the three forms.
+struct Rows : Dataset<Rows> {
+  std::size_t size() const { return 10; }
+  void read(std::size_t, Row& row) const { row.input<float>({1})[0] = 1; }
+};
+struct Examples : Dataset<Examples> {
+  std::size_t size() const { return 10; }
+  Example get(std::size_t) const { return {ones({1}), {}}; }
+};
+struct Batches : Dataset<Batches> {
+  std::size_t size() const { return 10; }
+  data::Batch batch(std::span<const std::int64_t>) const { return {}; }
+};
+
+template <class D>
+void expect_absent_samples_are_named(const std::string& name) {
+  for (const int workers : {0, 2}) {
+    for (const std::int64_t index : {std::int64_t{10}, std::int64_t{-1}, INT64_MIN}) {
+      DataLoader loader{D(), {.num_workers = workers, .sampler = std::make_shared<OneSample>(index)}};
+      const std::string message = error_of<IndexError>([&] {
+        for (const auto& batch : loader) static_cast<void>(batch);
+      });
+      EXPECT_TRUE(contains(message, name + ": there is no sample " + std::to_string(index) + " of 10"));
+    }
+    DataLoader loader{D(), {.num_workers = workers, .sampler = std::make_shared<OneSample>(9)}};
+    EXPECT_NO_THROW(for (const auto& batch : loader) static_cast<void>(batch););
+  }
+}
+
+TEST(DataLoader, SamplesThatTheDatasetDoesNotHaveAreNamedBeforeItIsAsked) {
+  expect_absent_samples_are_named<Rows>("Rows");
+  expect_absent_samples_are_named<Examples>("Examples");
+  expect_absent_samples_are_named<Batches>("Batches");
+}
+
 TEST(DataLoader, AGivenSamplerDecidesOnOrderAndEpoch) {
   const auto sampler = std::make_shared<DistributedSampler>(
       10, DistributedSamplerOptions{.world_size = 3, .rank = 1, .shuffle = false});

@@ -46,6 +46,8 @@ concept AnyDataset = requires(const D& dataset) {
 &&(ReadsRows<D> || GetsExamples<D> || MakesBatches<D>);
 
 [[noreturn]] TUTTI_API void throw_index(const std::string& dataset, std::size_t index, std::size_t size);
+/// IndexError if the request, whose indices a sampler of any kind gave, is for a sample that the dataset does not have.
+TUTTI_API void check_indices(const BatchRequest& request, std::size_t size);
 
 /// Throws the current exception as a DataError that names dataset and samples, nested in it the original.
 [[noreturn]] TUTTI_API void rethrow_for_samples(const BatchRequest& request);
@@ -53,6 +55,7 @@ concept AnyDataset = requires(const D& dataset) {
 /// Makes the samples of a request into a batch, for a dataset that does it itself.
 template <class D>
 typename D::Batch make_batch(const D& dataset, const BatchRequest& request) {
+  check_indices(request, static_cast<std::size_t>(dataset.size()));
   const RandomScope random(
       sample_generator(request.seed, request.epoch, static_cast<std::uint64_t>(request.indices[0])));
   try {
@@ -65,6 +68,7 @@ typename D::Batch make_batch(const D& dataset, const BatchRequest& request) {
 /// Makes the samples of a request into a batch, in memory of the pool if there is one.
 template <class D>
 Batch read_batch(const D& dataset, const BatchRequest& request, BatchPool* pool = nullptr) {
+  check_indices(request, static_cast<std::size_t>(dataset.size()));
   BatchBuilder builder(request, pool);
   Row row(builder);
   for (std::size_t i = 0; i < request.indices.size(); ++i) {
