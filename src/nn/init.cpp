@@ -29,6 +29,19 @@ void draw(const char* name, const Tensor& tensor, int kind, double a, double b, 
   raw::bump_version(tensor);
 }
 
+void draw_uniform(const char* name, const Tensor& tensor, double low, double high, Generator* generator) {
+  TUTTI_CHECK(low <= high && std::isfinite(low) && std::isfinite(high), ValueError, name,
+              ": wanted finite bounds, low not above high, given ", low, " and ", high);
+  draw(name, tensor, TUTTI_UNIFORM, low, high, generator);
+}
+void draw_normal(const char* name, const Tensor& tensor, double mean, double deviation,
+                 Generator* generator) {
+  TUTTI_CHECK(std::isfinite(mean) && deviation >= 0 && std::isfinite(deviation), ValueError, name,
+              ": wanted a finite mean and deviation, the deviation not negative, given ", mean, " and ",
+              deviation);
+  draw(name, tensor, TUTTI_NORMAL, mean, deviation, generator);
+}
+
 struct Fans {
   double in, out;
 };
@@ -58,14 +71,13 @@ double calculate_gain(Nonlinearity nonlinearity, double slope) {
 }
 
 void uniform_(const Tensor& tensor, double low, double high, Generator* generator) {
-  draw("uniform_", tensor, TUTTI_UNIFORM, low, high, generator);
+  draw_uniform("uniform_", tensor, low, high, generator);
 }
 void normal_(const Tensor& tensor, double mean, double deviation, Generator* generator) {
-  TUTTI_CHECK(deviation >= 0, ValueError, "normal_: the deviation must not be negative, given ", deviation);
-  draw("normal_", tensor, TUTTI_NORMAL, mean, deviation, generator);
+  draw_normal("normal_", tensor, mean, deviation, generator);
 }
 void constant_(const Tensor& tensor, double value) {
-  raw::fill(tensor, value);
+  raw::fill(tensor, value, "constant_");
   raw::bump_version(tensor);
 }
 void zeros_(const Tensor& tensor) { constant_(tensor, 0); }
@@ -74,21 +86,22 @@ void ones_(const Tensor& tensor) { constant_(tensor, 1); }
 void xavier_uniform_(const Tensor& tensor, double gain, Generator* generator) {
   const Fans fans = fans_of("xavier_uniform_", tensor);
   const double bound = gain * std::sqrt(6 / (fans.in + fans.out));
-  uniform_(tensor, -bound, bound, generator);
+  draw_uniform("xavier_uniform_", tensor, -bound, bound, generator);
 }
 void xavier_normal_(const Tensor& tensor, double gain, Generator* generator) {
   const Fans fans = fans_of("xavier_normal_", tensor);
-  normal_(tensor, 0, gain * std::sqrt(2 / (fans.in + fans.out)), generator);
+  draw_normal("xavier_normal_", tensor, 0, gain * std::sqrt(2 / (fans.in + fans.out)), generator);
 }
 void kaiming_uniform_(const Tensor& tensor, double slope, FanMode mode, Nonlinearity nonlinearity,
                       Generator* generator) {
   const double bound =
       std::sqrt(3.0) * kaiming_deviation("kaiming_uniform_", tensor, slope, mode, nonlinearity);
-  uniform_(tensor, -bound, bound, generator);
+  draw_uniform("kaiming_uniform_", tensor, -bound, bound, generator);
 }
 void kaiming_normal_(const Tensor& tensor, double slope, FanMode mode, Nonlinearity nonlinearity,
                      Generator* generator) {
-  normal_(tensor, 0, kaiming_deviation("kaiming_normal_", tensor, slope, mode, nonlinearity), generator);
+  draw_normal("kaiming_normal_", tensor, 0,
+              kaiming_deviation("kaiming_normal_", tensor, slope, mode, nonlinearity), generator);
 }
 
 }  // namespace tutti::nn::init

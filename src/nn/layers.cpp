@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/option_checks.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/nn/init.hpp"
@@ -47,6 +48,7 @@ const Conv2dOptions& checked(const Conv2dOptions& given) {
   TUTTI_CHECK(given.in_channels % given.groups == 0 && given.out_channels % given.groups == 0, ShapeError,
               "Conv2d: in_channels ", given.in_channels, " and out_channels ", given.out_channels,
               " must be multiples of groups ", given.groups);
+  ops::check_convolution("Conv2d", given.stride, given.padding, given.dilation);
   return given;
 }
 std::int64_t conv_fan_in(const Conv2dOptions& o) {
@@ -98,8 +100,7 @@ template <class Derived>
 const BatchNormOptions& checked_norm(const BatchNormOptions& given) {
   const std::string type(tutti::detail::type_name<Derived>());
   require_positive(type.c_str(), "num_features", given.num_features);
-  TUTTI_CHECK(given.eps >= 0 && std::isfinite(given.eps), ValueError, type,
-              ": eps must not be negative, given ", given.eps);
+  ops::check_normalization(type.c_str(), given.momentum.value_or(0), given.eps);
   return given;
 }
 Tensor channel_vector(const BatchNormOptions& o, bool wanted, double value, Device device) {
@@ -157,27 +158,32 @@ template class BatchNormBase<BatchNorm2d>;
 
 // ---- pools and dropout --------------------------------------------------------------------------------------------------------
 
-MaxPool2d::MaxPool2d(const MaxPool2dOptions& given) : options(given) {
-  require_positive("MaxPool2d", "kernel_size", std::min(given.kernel_size.height, given.kernel_size.width));
-}
-MaxPool2d::MaxPool2d(ModuleBase& parent, std::string_view name, const MaxPool2dOptions& given)
-    : Module(parent, name), options(given) {
-  require_positive("MaxPool2d", "kernel_size", std::min(given.kernel_size.height, given.kernel_size.width));
-}
-AvgPool2d::AvgPool2d(const AvgPool2dOptions& given) : options(given) {
-  require_positive("AvgPool2d", "kernel_size", std::min(given.kernel_size.height, given.kernel_size.width));
-}
-AvgPool2d::AvgPool2d(ModuleBase& parent, std::string_view name, const AvgPool2dOptions& given)
-    : Module(parent, name), options(given) {
-  require_positive("AvgPool2d", "kernel_size", std::min(given.kernel_size.height, given.kernel_size.width));
-}
-
 namespace {
-const DropoutOptions& checked(const DropoutOptions& given) {
-  TUTTI_CHECK(given.p >= 0 && given.p <= 1, ValueError, "Dropout: p must lie in [0, 1], given ", given.p);
+
+const MaxPool2dOptions& checked(const MaxPool2dOptions& given) {
+  ops::check_window("MaxPool2d", given.kernel_size, given.stride, given.padding, given.dilation);
   return given;
 }
+const AvgPool2dOptions& checked(const AvgPool2dOptions& given) {
+  ops::check_window("AvgPool2d", given.kernel_size, given.stride, given.padding, 1);
+  ops::check_divisor("AvgPool2d", given.divisor_override);
+  return given;
+}
+const DropoutOptions& checked(const DropoutOptions& given) {
+  ops::check_probability("Dropout", given.p);
+  return given;
+}
+
 }  // namespace
+
+MaxPool2d::MaxPool2d(const MaxPool2dOptions& given) : options(checked(given)) {}
+MaxPool2d::MaxPool2d(ModuleBase& parent, std::string_view name, const MaxPool2dOptions& given)
+    : Module(parent, name), options(checked(given)) {}
+
+AvgPool2d::AvgPool2d(const AvgPool2dOptions& given) : options(checked(given)) {}
+AvgPool2d::AvgPool2d(ModuleBase& parent, std::string_view name, const AvgPool2dOptions& given)
+    : Module(parent, name), options(checked(given)) {}
+
 Dropout::Dropout(const DropoutOptions& given) : options(checked(given)) {}
 Dropout::Dropout(ModuleBase& parent, std::string_view name, const DropoutOptions& given)
     : Module(parent, name), options(checked(given)) {}

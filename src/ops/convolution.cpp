@@ -5,6 +5,7 @@
 #include "core/integers.hpp"
 #include "ops/dispatch.hpp"
 #include "ops/matmul_support.hpp"
+#include "ops/option_checks.hpp"
 #include "tutti/autograd/function.hpp"
 
 namespace tutti {
@@ -102,9 +103,7 @@ struct Conv2d : Function<Conv2d> {
 
 void check_geometry(const Tensor& x, const Tensor& weight, const Conv2dFunctionOptions& o) {
   const Size2d kernel(static_cast<int>(weight.size(2)), static_cast<int>(weight.size(3)));
-  TUTTI_CHECK(o.stride.height > 0 && o.stride.width > 0 && o.dilation.height > 0 && o.dilation.width > 0 &&
-                  o.padding.height >= 0 && o.padding.width >= 0,
-              ValueError, "conv2d: stride and dilation must be positive and padding not negative");
+  ops::check_convolution("conv2d", o.stride, o.padding, o.dilation);
   TUTTI_CHECK(kernel.height > 0 && kernel.width > 0, ShapeError, "conv2d: the kernel is empty, weight ",
               weight.sizes());
   TUTTI_CHECK(x.size(2) + 2 * o.padding.height >= o.dilation.height * (kernel.height - 1) + 1 &&

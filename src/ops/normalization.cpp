@@ -3,6 +3,7 @@
 #include "tutti/ops/normalization.hpp"
 
 #include "ops/dispatch.hpp"
+#include "ops/option_checks.hpp"
 #include "tutti/autograd/function.hpp"
 
 namespace tutti {
@@ -147,6 +148,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   TUTTI_CHECK(x.dim() >= 2, ShapeError, "batch_norm: x must be [N, C, ...], given ", x.sizes());
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "batch_norm: wanted a floating dtype, given ",
               x.dtype());
+  ops::check_normalization("batch_norm", options.momentum, options.eps);
   TUTTI_CHECK(running_mean.defined() == running_var.defined(), ValueError,
               "batch_norm: running_mean and running_var come together or not at all");
   check_channel_vector("running_mean", running_mean, x);
@@ -161,7 +163,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  TUTTI_CHECK(p >= 0 && p <= 1, ValueError, "dropout: p must lie in [0, 1], given ", p);
+  ops::check_probability("dropout", p);
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "dropout: wanted a floating dtype, given ",
               x.dtype());
   if (!training || p == 0) return x;

@@ -3,6 +3,7 @@
 #include "core/integers.hpp"
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
+#include "ops/option_checks.hpp"
 #include "tutti/autograd/function.hpp"
 #include "tutti/ops/convolution.hpp"
 
@@ -36,15 +37,8 @@ struct Window {
 Window make_window(const char* name, const Tensor& x, Size2d kernel, Size2d stride, Size2d padding,
                    Size2d dilation) {
   TUTTI_CHECK(x.dim() == 4, ShapeError, name, ": x must be [N, C, H, W], given ", x.sizes());
-  TUTTI_CHECK(kernel.height > 0 && kernel.width > 0, ShapeError, name,
-              ": kernel_size is required and must be positive");
+  ops::check_window(name, kernel, stride, padding, dilation);
   if (stride == Size2d()) stride = kernel;
-  TUTTI_CHECK(stride.height > 0 && stride.width > 0 && dilation.height > 0 && dilation.width > 0, ValueError,
-              name, ": stride and dilation must be positive");
-  TUTTI_CHECK(padding.height >= 0 && padding.width >= 0 && 2 * padding.height <= kernel.height &&
-                  2 * padding.width <= kernel.width,
-              ValueError, name, ": padding must be at most half of kernel_size, given ", padding.height,
-              " x ", padding.width, " with a kernel of ", kernel.height, " x ", kernel.width);
   TUTTI_CHECK(x.size(2) + 2 * padding.height >= dilation.height * (kernel.height - 1) + 1 &&
                   x.size(3) + 2 * padding.width >= dilation.width * (kernel.width - 1) + 1,
               ShapeError, name, ": a window of ", kernel.height, " x ", kernel.width,
@@ -150,8 +144,7 @@ Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options) {
 
 Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options) {
   check_floating("avg_pool2d", x);
-  TUTTI_CHECK(options.divisor_override >= 0, ValueError,
-              "avg_pool2d: divisor_override must be positive, given ", options.divisor_override);
+  ops::check_divisor("avg_pool2d", options.divisor_override);
   Window window = make_window("avg_pool2d", x, options.kernel_size, options.stride, options.padding, 1);
   window.count_include_pad = options.count_include_pad;
   window.divisor_override = options.divisor_override;

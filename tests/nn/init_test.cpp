@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "support/errors.hpp"
 #include "tutti/tensor/factories.hpp"
@@ -58,6 +60,33 @@ TEST(Init, ConstantsCountAVersion) {
   nn::init::ones_(w);
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{1, 1, 1}));
   EXPECT_GT(w.version(), before);
+}
+
+TEST(Init, ImpossibleDistributionsAreNamed) {
+  using testing::expect_error;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor w = zeros({2, 3});
+  expect_error<ValueError>([&] { nn::init::uniform_(w, 1, 0); },
+                           "uniform_: wanted finite bounds, low not above high, given 1 and 0");
+  expect_error<ValueError>([&] { nn::init::uniform_(w, nan, 0); }, "uniform_: wanted finite bounds");
+  expect_error<ValueError>([&] { nn::init::uniform_(w, 0, infinity); }, "uniform_: wanted finite bounds");
+  expect_error<ValueError>([&] { nn::init::normal_(w, 0, -1); },
+                           "normal_: wanted a finite mean and deviation");
+  expect_error<ValueError>([&] { nn::init::normal_(w, nan, 1); },
+                           "normal_: wanted a finite mean and deviation");
+  expect_error<ValueError>([&] { nn::init::normal_(w, 0, nan); },
+                           "normal_: wanted a finite mean and deviation");
+  expect_error<ValueError>([&] { nn::init::xavier_uniform_(w, -1); },
+                           "xavier_uniform_: wanted finite bounds");
+  expect_error<ValueError>([&] { nn::init::xavier_normal_(w, -1); }, "xavier_normal_: wanted a finite mean");
+  expect_error<ValueError>([&] { nn::init::kaiming_uniform_(w, nan); },
+                           "kaiming_uniform_: wanted finite bounds");
+  expect_error<ValueError>([&] { nn::init::kaiming_normal_(w, nan); },
+                           "kaiming_normal_: wanted a finite mean");
+  EXPECT_EQ(w.to_vector<float>(), std::vector<float>(6, 0)) << "refused before the write";
+  EXPECT_NO_THROW(nn::init::uniform_(w, 2, 2));
+  EXPECT_EQ(w.to_vector<float>(), std::vector<float>(6, 2));
 }
 
 TEST(Init, FanNeedsTwoDims) {

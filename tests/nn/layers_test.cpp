@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
 
 #include "support/errors.hpp"
 #include "tutti/core/random.hpp"
@@ -57,6 +60,51 @@ TEST(Layers, RequiredOptionsAreNamed) {
                            "MaxPool2d: kernel_size is required and must be positive");
   expect_error<ValueError>([] { nn::Dropout dropout({.p = 1.5}); },
                            "Dropout: p must lie in [0, 1], given 1.5");
+}
+
+TEST(Layers, OptionsThatTheFunctionRefusesAreRefusedWhenTheModuleIsMade) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto conv = [](Size2d stride, Size2d padding, Size2d dilation) {
+    nn::Conv2d module({.in_channels = 3,
+                       .out_channels = 4,
+                       .kernel_size = 3,
+                       .stride = stride,
+                       .padding = padding,
+                       .dilation = dilation});
+  };
+  const std::string geometry = "Conv2d: stride and dilation must be positive and padding not negative";
+  expect_error<ValueError>([&] { conv(0, 0, 1); }, geometry);
+  expect_error<ValueError>([&] { conv({1, -1}, 0, 1); }, geometry);
+  expect_error<ValueError>([&] { conv(1, {0, -1}, 1); }, geometry);
+  expect_error<ValueError>([&] { conv(1, 0, 0); }, geometry);
+  EXPECT_NO_THROW(conv(2, 1, 2));
+  expect_error<ValueError>([] { nn::MaxPool2d pool({.kernel_size = 2, .stride = -1}); },
+                           "MaxPool2d: stride and dilation must be positive");
+  expect_error<ValueError>(
+      [] {
+        nn::MaxPool2d pool({.kernel_size = 2, .stride = {2, 0}});
+      },
+      "MaxPool2d: stride and dilation must be positive");
+  expect_error<ValueError>([] { nn::MaxPool2d pool({.kernel_size = 2, .dilation = 0}); },
+                           "MaxPool2d: stride and dilation must be positive");
+  expect_error<ValueError>([] { nn::MaxPool2d pool({.kernel_size = 3, .padding = 2}); },
+                           "MaxPool2d: padding must be at most half of kernel_size, given 2 x 2");
+  expect_error<ValueError>([] { nn::AvgPool2d pool({.kernel_size = 2, .stride = -1}); },
+                           "AvgPool2d: stride and dilation must be positive");
+  expect_error<ValueError>([] { nn::AvgPool2d pool({.kernel_size = 2, .padding = -1}); },
+                           "AvgPool2d: padding must be at most half of kernel_size, given -1 x -1");
+  expect_error<ValueError>([] { nn::AvgPool2d pool({.kernel_size = 2, .divisor_override = -1}); },
+                           "AvgPool2d: divisor_override must be positive, given -1");
+  EXPECT_NO_THROW(nn::MaxPool2d({.kernel_size = 3, .padding = 1}));
+  expect_error<ValueError>([] { nn::BatchNorm1d norm({.num_features = 3, .momentum = 1.5}); },
+                           "BatchNorm1d: momentum must lie in [0, 1], given 1.5");
+  expect_error<ValueError>([&] { nn::BatchNorm2d norm({.num_features = 3, .momentum = nan}); },
+                           "BatchNorm2d: momentum must lie in [0, 1], given nan");
+  expect_error<ValueError>([] { nn::BatchNorm2d norm({.num_features = 3, .eps = -1e-5}); },
+                           "BatchNorm2d: eps must be finite and at least 0, given -1e-05");
+  EXPECT_NO_THROW(nn::BatchNorm1d({.num_features = 3, .momentum = std::nullopt}));
+  expect_error<ValueError>([&] { nn::Dropout dropout({.p = nan}); },
+                           "Dropout: p must lie in [0, 1], given nan");
 }
 
 TEST(Layers, LayerWithoutBiasListsNone) {

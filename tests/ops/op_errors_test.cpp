@@ -258,9 +258,17 @@ TEST(NormalizationErrors, ShapesAndOptionsAreNamed) {
         batch_norm(i64({4, 3}), three, three);
       },
       "batch_norm: wanted a floating dtype, given int64");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  expect_error<ValueError>([&] { batch_norm(x, three, three, {}, {}, {.momentum = nan}); },
+                           "batch_norm: momentum must lie in [0, 1], given nan");
+  expect_error<ValueError>([&] { batch_norm(x, three, three, {}, {}, {.momentum = -0.1}); },
+                           "batch_norm: momentum must lie in [0, 1], given -0.1");
+  expect_error<ValueError>([&] { batch_norm(x, three, three, {}, {}, {.eps = -1}); },
+                           "batch_norm: eps must be finite and at least 0, given -1");
+  expect_error<ValueError>([&] { batch_norm(x, three, three, {}, {}, {.eps = nan}); },
+                           "batch_norm: eps must be finite and at least 0, given nan");
   expect_error<ValueError>([&] { dropout(x, 1.5); }, "dropout: p must lie in [0, 1], given 1.5");
-  expect_error<ValueError>([&] { dropout(x, std::numeric_limits<double>::quiet_NaN()); },
-                           "dropout: p must lie in [0, 1]");
+  expect_error<ValueError>([&] { dropout(x, nan); }, "dropout: p must lie in [0, 1]");
   expect_error<DTypeError>([&] { dropout(i64({3})); }, "dropout: wanted a floating dtype, given int64");
 }
 

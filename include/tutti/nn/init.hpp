@@ -18,10 +18,12 @@ enum class Nonlinearity : std::uint8_t { kLinear, kSigmoid, kTanh, kReLU, kLeaky
 /// Factor by which a nonlinearity shrinks a deviation, to be made up for: 1 for linear and sigmoid, 5 / 3 for tanh, sqrt(2) for
 /// ReLU, sqrt(2 / (1 + slope^2)) for LeakyReLU with the negative slope `slope`.
 TUTTI_API double calculate_gain(Nonlinearity nonlinearity, double slope = 0.01);
-/// Uniform in [low, high). Any shape; floating dtypes (DTypeError otherwise), so for all below that draw numbers.
+/// Uniform in [low, high). Any shape; floating dtypes (DTypeError otherwise), so for all below that draw numbers. ValueError
+/// unless low <= high, both finite.
 TUTTI_API void uniform_(const Tensor& tensor, double low = 0, double high = 1,
                         Generator* generator = nullptr);
-/// Normal with the given mean and standard deviation. ValueError for a negative deviation.
+/// Normal with the given mean and standard deviation. ValueError for a negative deviation, or if one
+/// of them is not finite.
 TUTTI_API void normal_(const Tensor& tensor, double mean = 0, double deviation = 1,
                        Generator* generator = nullptr);
 /// Every element becomes `value`. Any shape and dtype; ValueError if an integer dtype can't hold it.

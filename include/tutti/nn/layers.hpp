@@ -51,7 +51,8 @@ struct Conv2dOptions {
 /// Two-dimensional convolution; weight [out, in / groups, kh, kw], bias [out].
 class TUTTI_API Conv2d : public Module<Conv2d> {
  public:
-  /// ShapeError unless channels, kernel_size and groups are positive and groups divides both numbers of channels.
+  /// ShapeError unless channels, kernel_size and groups are positive and groups divides both numbers of channels; ValueError
+  /// unless stride and dilation are positive and padding is not negative.
   explicit Conv2d(const Conv2dOptions& given, Device device = {});
   /// As a member of `parent`.
   Conv2d(ModuleBase& parent, std::string_view name, const Conv2dOptions& given, Device device = {});
@@ -76,7 +77,7 @@ struct BatchNormOptions {
 template <class Derived>
 class TUTTI_API BatchNormBase : public Module<Derived> {
  public:
-  /// ShapeError unless num_features is positive.
+  /// ShapeError unless num_features is positive; ValueError unless eps is finite and at least 0, and momentum in [0, 1].
   explicit BatchNormBase(const BatchNormOptions& given, Device device = {});
   /// As a member of `parent`.
   BatchNormBase(ModuleBase& parent, std::string_view name, const BatchNormOptions& given, Device device = {});
@@ -104,7 +105,7 @@ class TUTTI_API BatchNorm2d : public BatchNormBase<BatchNorm2d> {
 /// Greatest value of each window of [N, C, H, W]; see max_pool2d.
 class TUTTI_API MaxPool2d : public Module<MaxPool2d> {
  public:
-  /// ShapeError without a kernel_size.
+  /// ShapeError without a kernel_size; ValueError for a negative stride, or a padding that is negative or above half of it.
   explicit MaxPool2d(const MaxPool2dOptions& given);
   /// As a member of `parent`.
   MaxPool2d(ModuleBase& parent, std::string_view name, const MaxPool2dOptions& given);
@@ -116,7 +117,7 @@ class TUTTI_API MaxPool2d : public Module<MaxPool2d> {
 /// Mean of each window of [N, C, H, W]; see avg_pool2d.
 class TUTTI_API AvgPool2d : public Module<AvgPool2d> {
  public:
-  /// ShapeError without a kernel_size.
+  /// ShapeError without a kernel_size; ValueError for a negative stride, or a padding that is negative or above half of it.
   explicit AvgPool2d(const AvgPool2dOptions& given);
   /// As a member of `parent`.
   AvgPool2d(ModuleBase& parent, std::string_view name, const AvgPool2dOptions& given);

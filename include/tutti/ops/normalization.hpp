@@ -18,7 +18,7 @@ struct BatchNormFunctionOptions {
 };
 /// (x - mean) / sqrt(var + eps) * weight + bias over all dims of x [N, C, ...] but the second [Ioffe and Szegedy 2015].
 /// weight, bias, running_mean, running_var: [C] or undefined. Without running statistics the batch's are used.
-/// ShapeError if training sees only one value per channel.
+/// ShapeError if training sees only one value per channel; ValueError unless eps is finite and at least 0, momentum in [0, 1].
 TUTTI_API Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                             const Tensor& weight = {}, const Tensor& bias = {},
                             const BatchNormFunctionOptions& options = {});
