@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The little arithmetic that the engine does itself: sums of gradients, and the search for NaN.
 #include <algorithm>
+#include <string_view>
 
 #include "autograd/meta.hpp"
 #include "backend/registry.hpp"
@@ -12,6 +13,8 @@
 namespace tutti::autograd {
 
 namespace {
+
+constexpr std::string_view kAnomaly = "anomaly: ";
 
 template <class Functor>
 void run_pointwise(const char* name, const Tensor& out, std::initializer_list<const Tensor*> inputs) {
@@ -67,12 +70,34 @@ bool has_nan(const Tensor& tensor) {
   return std::any_of(values, values + host.numel(), [](bool value) { return value; });
 }
 
-void check_anomaly(const Tensor& tensor, std::string_view op, const char* what, std::size_t index) {
-  if (!has_nan(tensor)) return;
-  const bool forward = std::string_view(what) == "forward";
-  tutti::detail::fail<AutogradError>("anomaly: ", what, " of ", op, " made NaN in ",
-                                     forward ? "output " : "the gradient of input ", index, " (",
-                                     describe(tensor), ")");
+void check_forward_anomaly(const detail::Recording& recording, const Tensor& output, std::size_t index) {
+  if (!has_nan(output)) return;
+  for (std::size_t i = 0; i < recording.inputs.size(); ++i) {
+    const Tensor& input = *recording.inputs[i];
+    const bool is_as_before = i >= 64 || (recording.dirty >> i & 1) == 0;
+    TUTTI_CHECK(!is_as_before || !input.defined() || !has_nan(input), AutogradError, kAnomaly, "forward of ",
+                recording.name, " was given NaN in input ", i, " (", describe(input), ")");
+  }
+  tutti::detail::fail<AutogradError>(kAnomaly, "forward of ", recording.name, " made NaN in output ", index,
+                                     " (", describe(output), ")");
+}
+
+void check_backward_anomaly(const Node& node, const Tensor& gradient, std::size_t input) {
+  if (!has_nan(gradient)) return;
+  tutti::detail::fail<AutogradError>(kAnomaly, "backward of ", node.name(),
+                                     " made NaN in the gradient of input ", input, " (", describe(gradient),
+                                     ")");
+}
+
+void name_backward_of_anomaly(const Node& node) {
+  try {
+    throw;
+  } catch (const AutogradError& error) {
+    const std::string_view text = error.what();
+    if (text.starts_with(kAnomaly))
+      tutti::detail::fail<AutogradError>(text, ", in the backward of ", node.name());
+    throw;
+  }
 }
 
 }  // namespace tutti::autograd

@@ -193,7 +193,7 @@ void GraphTask::deliver(const Node* from, std::size_t input, std::uint32_t targe
                                          ": the gradient of input ", input, " is ", describe(gradient),
                                          " on ", gradient.device(), ", wanted ", text_of(want));
     }
-    if (anomaly_ && from != nullptr) check_anomaly(gradient, from->name(), "backward", input);
+    if (anomaly_ && from != nullptr) check_backward_anomaly(*from, gradient, input);
     if (!want.device.is_cpu() || (from != nullptr && !from->stream().device().is_cpu())) {
       const Stream& source = from != nullptr ? from->stream() : current_stream(gradient.device());
       order_streams(source, node.leaf() != nullptr ? current_stream(want.device) : node.stream());
@@ -246,7 +246,12 @@ void GraphTask::run_operation(std::uint32_t index) {
         ": backward ran through this operation before and freed its saved tensors; pass retain_graph = true "
         "to the first backward");
     detail::RunScope scope(*this, index);
-    node.run({gradients.data(), gradients.size()}, {grad_inputs.data(), count}, scope);
+    try {
+      node.run({gradients.data(), gradients.size()}, {grad_inputs.data(), count}, scope);
+    } catch (const AutogradError&) {
+      if (!anomaly_) throw;
+      name_backward_of_anomaly(node);
+    }
     scope.finish_claims({grad_inputs.data(), count});
   }
   gradients.clear();

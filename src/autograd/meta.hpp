@@ -105,7 +105,11 @@ void add_into(const Tensor& out, const Tensor& a, const Tensor& b);
 // a + b, in the memory of one of them where nobody else sees it.
 Tensor add_gradients(Tensor a, Tensor b);
 bool has_nan(const Tensor& tensor);
-// AutogradError naming the operation if anomaly mode finds a NaN. `what` is "forward" or "backward".
-void check_anomaly(const Tensor& tensor, std::string_view op, const char* what, std::size_t index);
+// What anomaly mode does: AutogradError that names the operation if there is a NaN in an output, saying whether it was in an input
+// already; or in a gradient that a backward has given.
+void check_forward_anomaly(const detail::Recording& recording, const Tensor& output, std::size_t index);
+void check_backward_anomaly(const Node& node, const Tensor& gradient, std::size_t input);
+// Rethrows the current exception. One of the first kind, from an operation that a backward calls, names that backward too.
+[[noreturn]] void name_backward_of_anomaly(const Node& node);
 
 }  // namespace tutti::autograd

@@ -162,7 +162,7 @@ void finish(Recording& recording, std::span<Tensor* const> outputs, const Thread
   if (recording.dirty != recording.counted) count_writes(recording);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     Tensor& output = *outputs[i];
-    if (state.anomaly && output.defined()) check_anomaly(output, recording.name, "forward", i);
+    if (state.anomaly && output.defined()) check_forward_anomaly(recording, output, i);
     if (recording.node != nullptr) record_output(recording, output, i);
     if (state.inference && output.defined() && !shares_memory(recording, output))
       output.impl()->is_inference = true;

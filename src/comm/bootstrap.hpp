@@ -44,7 +44,7 @@ class Bootstrap {
 
 // Meets the other ranks over TCP at MASTER_ADDR and MASTER_PORT, as RANK of WORLD_SIZE; rank 0 serves.
 std::unique_ptr<Bootstrap> make_tcp_bootstrap(const Deadline& deadline);
-// True if the variables of the above are set.
+// True if the variables of the above are set. ValueError if some are, and ask for several ranks, but not all.
 bool tcp_bootstrap_requested();
 
 }  // namespace tutti::comm

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "comm/mpi/mpi_runtime.hpp"
-#include "comm/waiter.hpp"
+#include "core/start_thread.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti::comm {
@@ -36,9 +36,10 @@ enum class Phase { kIdle, kRunning, kUnwound };
 struct Ending {
   std::atomic<Phase> phase{Phase::kIdle};
   std::atomic<bool> begun{false};
-  int rank = 0;
+  int rank = -1;
   bool under_mpi = false;
   std::shared_ptr<Host> host;
+  std::thread watcher;  // sleeps until another rank of this host ends the job
   std::terminate_handler previous_handler = nullptr;
 };
 
@@ -72,21 +73,36 @@ void run_bounded(const Function& function, std::chrono::milliseconds longest) no
   }
 }
 
-[[noreturn]] void leave(const std::string& message) noexcept {
-  Ending& state = ending();
-  const bool first_here = !state.begun.exchange(true);
-  const bool first = first_here && (state.host == nullptr || state.host->announce_failure());
-  if (!first) {
-    // Another rank, or another thread of this one, is about to end the job.
-    if (state.under_mpi || !first_here) std::this_thread::sleep_for(kLongestPark);
-    ::_exit(EXIT_FAILURE);
-  }
+// What the program has printed and the C and C++ libraries still hold.
+void flush_output() noexcept {
   run_bounded(
       [] {
         std::cout.flush();
         std::fflush(nullptr);
       },
       kOutputDelay);
+}
+
+// Another rank ends the job. Output leaves before that rank's message; a launcher of MPI then ends this process, whatever it computes,
+// and without one it ends itself. One that fails as well ends by its own exit.
+void watch() noexcept {
+  Ending& state = ending();
+  if (!state.host->wait_for_failure()) return;
+  flush_output();
+  if (!state.under_mpi && state.phase.load() == Phase::kRunning) ::_exit(EXIT_FAILURE);
+}
+
+[[noreturn]] void leave(const std::string& message) noexcept {
+  Ending& state = ending();
+  const bool first_here = !state.begun.exchange(true);
+  const bool first = first_here && (state.host == nullptr || state.host->announce_failure());
+  if (!first) {
+    // Another rank, or another thread of this one, is about to end the job.
+    flush_output();
+    if (state.under_mpi || !first_here) std::this_thread::sleep_for(kLongestPark);
+    ::_exit(EXIT_FAILURE);
+  }
+  flush_output();
   if (!message.empty()) {
     std::this_thread::sleep_for(kOutputDelay);
     write_whole(message);
@@ -124,8 +140,11 @@ void on_exit() {
 
 }  // namespace
 
+void set_rank(int rank) noexcept { ending().rank = rank; }
+
 void end_job(const std::string& message) noexcept {
-  leave(concat("rank ", ending().rank, ": ", message, message.ends_with('\n') ? "" : "\n"));
+  const int rank = ending().rank;
+  leave(concat(rank < 0 ? "" : concat("rank ", rank, ": "), message, message.ends_with('\n') ? "" : "\n"));
 }
 
 void watch_for_failure(int rank, std::shared_ptr<Host> host, bool under_mpi) {
@@ -133,24 +152,31 @@ void watch_for_failure(int rank, std::shared_ptr<Host> host, bool under_mpi) {
   state.rank = rank;
   state.host = std::move(host);
   state.under_mpi = under_mpi;
-  set_launcher_kills(under_mpi);
   static std::once_flag installed;
   std::call_once(installed, [&state] {
     state.previous_handler = std::set_terminate(on_terminate);
     std::atexit(on_exit);
   });
   state.phase.store(Phase::kRunning);
+  if (state.host != nullptr && state.host->shares_memory()) state.watcher = start_thread(watch);
 }
 
 void stop_watching() noexcept {
-  ending().phase.store(Phase::kIdle);
-  ending().host = nullptr;
+  Ending& state = ending();
+  state.phase.store(Phase::kIdle);
+  if (state.watcher.joinable()) {
+    state.host->stop_watching();
+    state.watcher.join();
+  }
+  state.host = nullptr;
+  state.rank = -1;
 }
 
 void expect_exit() noexcept {
   Ending& state = ending();
   state.phase.store(Phase::kUnwound);
   if (state.host != nullptr) state.host->announce_failure();
+  flush_output();
   std::this_thread::sleep_for(kOutputDelay);  // main's catch may print a message, which is to stand last
   try {
     std::thread([] {

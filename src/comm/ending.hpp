@@ -9,6 +9,8 @@
 
 namespace tutti::comm {
 
+// Stands before messages, if it isn't -1; watch_for_failure() sets it as well.
+void set_rank(int rank) noexcept;
 // From now on an uncaught exception, or a call of exit(), ends the whole job.
 void watch_for_failure(int rank, std::shared_ptr<Host> host, bool under_mpi);
 // The Environment has ended as it should.

@@ -71,7 +71,8 @@ std::unique_ptr<comm::Bootstrap> find_ranks(Environment::Impl& impl, const Envir
                                             double timeout_s) {
   if (comm::launched_by_mpi() || comm::mpi_is_initialized() || options.mpi_communicator != nullptr) {
     impl.launcher = "mpi";
-    impl.mpi = comm::MpiRuntime::start(options.mpi_communicator);
+    comm::set_rank(comm::rank_by_launcher());
+    impl.mpi = comm::MpiRuntime::start(options.mpi_communicator, Deadline(timeout_s));
     return impl.mpi->make_bootstrap(Deadline(timeout_s));
   }
   if (!comm::tcp_bootstrap_requested()) return nullptr;

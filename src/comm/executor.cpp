@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/start_thread.hpp"
 #include "core/parallel_for.hpp"
+#include "core/start_thread.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
 #include "tutti/core/phase.hpp"

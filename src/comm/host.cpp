@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <new>
 
@@ -20,6 +21,14 @@ namespace tutti::comm {
 struct Host::Peer {
   alignas(128) Doorbell doorbell;
   std::atomic<std::uint32_t> departed{0};
+  std::atomic<std::uint32_t> watch{kWatching};  // the word on which wait_for_failure() sleeps
+  static constexpr std::uint32_t kWatching = 0;
+  static constexpr std::uint32_t kFailure = 1;
+  static constexpr std::uint32_t kStopped = 2;
+  void end_watch(std::uint32_t reason) noexcept {
+    std::uint32_t expected = kWatching;
+    if (watch.compare_exchange_strong(expected, reason)) futex_wake_all(watch);
+  }
 };
 
 struct Host::Control {
@@ -179,9 +188,20 @@ bool Host::announce_failure() noexcept {
   std::atomic<int>& failed = shares_memory() ? control()->failed_rank : private_failure_;
   int expected = -1;
   if (!failed.compare_exchange_strong(expected, world_rank_)) return expected == world_rank_;
-  for (int i = 0; shares_memory() && i < local_size(); ++i) doorbell(i).ring();
+  for (int i = 0; shares_memory() && i < local_size(); ++i) {
+    if (i != local_rank_) peer(i).end_watch(Peer::kFailure);
+    doorbell(i).ring();
+  }
   return true;
 }
+
+bool Host::wait_for_failure() noexcept {
+  const std::atomic<std::uint32_t>& watch = peer(local_rank_).watch;
+  while (watch.load() == Peer::kWatching) futex_wait(watch, Peer::kWatching, std::chrono::hours(1));
+  return watch.load() == Peer::kFailure;
+}
+
+void Host::stop_watching() noexcept { peer(local_rank_).end_watch(Peer::kStopped); }
 
 int Host::failed_rank() const noexcept {
   return (shares_memory() ? control()->failed_rank : private_failure_).load(std::memory_order_acquire);

@@ -51,6 +51,9 @@ class Host {
   bool announce_failure() noexcept;
   // The world rank that ends the job, or -1.
   int failed_rank() const noexcept;
+  // Blocks until another rank ends the job (true), or this process calls stop_watching() (false). Needs shared memory.
+  bool wait_for_failure() noexcept;
+  void stop_watching() noexcept;
 
  private:
   struct Peer;     // in shared memory, one a local rank

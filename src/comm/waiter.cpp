@@ -26,23 +26,16 @@ constexpr auto kFirstPoll = 20us;
 constexpr auto kLongestPoll = 1ms;
 constexpr auto kLongestNap = 100ms;
 constexpr auto kCheckInterval = 100ms;
-// Longer than any launcher takes to end a job.
+// Longer than it takes to end this process from outside, or by the thread that watches for failures.
 constexpr auto kLongestPark = 10s;
 
-std::atomic<bool> launcher_kills{false};
-
 }  // namespace
-
-void set_launcher_kills(bool kills) noexcept { launcher_kills.store(kills, std::memory_order_relaxed); }
 
 void park_if_job_ends(const Host& host) {
   const int failed = host.failed_rank();
   if (failed < 0 || failed == host.world_rank()) return;
-  if (launcher_kills.load(std::memory_order_relaxed)) {
-    std::this_thread::sleep_for(kLongestPark);
-    ::_exit(EXIT_FAILURE);
-  }
-  tutti::detail::fail<CommError>("rank ", failed, " has failed and ends the job");
+  std::this_thread::sleep_for(kLongestPark);
+  ::_exit(EXIT_FAILURE);
 }
 
 Waiter::Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s,

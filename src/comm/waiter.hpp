@@ -85,7 +85,5 @@ class TransferWatch {
 
 // If another rank has failed and ends the job, waits quietly for that end, so that its message is the only one.
 void park_if_job_ends(const Host& host);
-// Under a launcher that kills all ranks; otherwise a failed rank is a CommError for those that wait for it.
-void set_launcher_kills(bool kills) noexcept;
 
 }  // namespace tutti::comm

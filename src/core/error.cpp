@@ -2,6 +2,7 @@
 #include "tutti/core/error.hpp"
 
 #include <charconv>
+#include <utility>
 
 namespace tutti {
 
@@ -18,6 +19,21 @@ CommError::~CommError() = default;
 TimeoutError::~TimeoutError() = default;
 DataError::~DataError() = default;
 MemoryError::~MemoryError() = default;
+
+struct Error::Placed {
+  Place place;
+  std::string what;
+};
+
+const char* Error::what() const noexcept {
+  return placed_ != nullptr ? placed_->what.c_str() : std::runtime_error::what();
+}
+const Error::Place* Error::place() const noexcept { return placed_ != nullptr ? &placed_->place : nullptr; }
+void Error::set_place(Place place, std::string_view outermost) {
+  std::string what = concat(std::runtime_error::what(), "; in ", outermost);
+  if (!place.path.empty()) what += concat('.', place.path, " (", place.type, ')');
+  placed_ = std::make_shared<const Placed>(Placed{std::move(place), std::move(what)});
+}
 
 namespace detail {
 

@@ -48,6 +48,25 @@ Buffer& Buffer::operator=(Tensor value) {
   return *this;
 }
 
+void ModuleBase::add_place(Error& error) const noexcept {
+  try {
+    Error::Place place{this, {}, type_name()};
+    if (const Error::Place* inner = error.place()) {
+      const std::vector<NamedModule> children = children_of();
+      const auto child = std::find_if(children.begin(), children.end(), [inner](const NamedModule& each) {
+        return each.module == inner->module;
+      });
+      // A module that is no child of this one keeps its own place.
+      if (child == children.end()) return;
+      place.path = inner->path.empty() ? child->name : join(child->name, inner->path);
+      place.type = inner->type;
+    }
+    error.set_place(std::move(place), type_name());
+  } catch (const std::exception&) {
+    return;  // out of memory: the error stays as it was
+  }
+}
+
 // ---- hooks ------------------------------------------------------------------------------------------------------------
 
 struct ModuleBase::Hooks {

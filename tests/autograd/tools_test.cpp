@@ -237,6 +237,30 @@ TEST(Anomaly, BackwardNaNNamesTheOperationThatMadeItFirst) {
                   "anomaly: backward of Sqrt made NaN in the gradient of input 0");
 }
 
+TEST(Anomaly, NaNThatAnOperationWasGivenIsNotItsOwn) {
+  autograd::AnomalyGuard guard;
+  Tensor x = make({std::numeric_limits<double>::quiet_NaN(), 2}, true);
+  EXPECT_CONTAINS(message_of<AutogradError>([&] {
+                    mul(make({1, 1}), x);
+                  }),
+                  "anomaly: forward of Mul was given NaN in input 1 (float64 [2])");
+}
+
+struct NanBackward : autograd::Function<NanBackward> {
+  static Tensor forward(Context&, const Tensor& x) { return scale(x, 1.0); }
+  static Tensor backward(Context&, const Tensor& grad) { return Sqrt::apply(scale(grad, -1.0)); }
+};
+TEST(Anomaly, AnOperationInsideABackwardIsNamedWithIt) {
+  Tensor x = make({1, 2}, true);
+  Tensor y = sum(NanBackward::apply(x));
+  EXPECT_CONTAINS(
+      message_of<AutogradError>([&] {
+        autograd::AnomalyGuard guard;
+        y.backward();
+      }),
+      "anomaly: forward of Sqrt made NaN in output 0 (float64 [2]), in the backward of NanBackward");
+}
+
 TEST(Anomaly, OffByDefaultAndAfterTheGuard) {
   { autograd::AnomalyGuard guard; }
   Tensor x = make({-1}, true);

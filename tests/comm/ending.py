@@ -2,9 +2,10 @@
 """ending.py PROGRAM WAY LAUNCHER...: runs `LAUNCHER... PROGRAM WAY` and checks how the job ends.
 
 That is: the exit code; the message, whole, once, and after everything that other ranks have printed; and that no process of the job
-outlives rank 1's failure by more than SOON_S, without waiting for what other ranks compute (30 s) or for a deadline (600 s). The time
-is printed: an uncaught exception takes about half a second on an idle machine. The launcher itself may take longer, so it is measured
-at the job's processes: each holds a pipe open from its start to its end.
+outlives rank 1's failure for long, whatever other ranks compute (30 s) and whatever the deadline is (600 s). An exception that leaves
+an Environment ends the job within AT_ONCE_S: the fastest of up to MOST_RUNS runs must, since a busy machine can hold up any one of
+them. The launcher itself may take longer, so the time is taken at the job's processes: each holds a pipe open from its start to its
+end.
 """
 import os
 import re
@@ -25,6 +26,8 @@ WAYS = {
     "die": (False, []),
     "leave": (False, []),
     "refused": (False, []),
+    "late": (False, ["rank 0: the start of MPI: 1 s have passed, and not every process that the launcher has started has made its Environment"
+                     " (TUTTI_TIMEOUT_S)"]),
 }
 # What one of the ranks says, whichever is first.
 ANY_OF = {
@@ -35,6 +38,9 @@ UNMATCHED = "[tutti warning rank {0}] recv #1 from rank {1} of 1000 x float32 "
 GIVEN_UP = "with tag 7 in group 'world' has found no counterpart before the Environment has ended\n"
 # Without a launcher that notices it first.
 DIED = re.compile(r"rank 0: all_reduce #7 \(sum\) of 1000 x float32 in group 'world': rank 1 \(process \d+\) has died\n")
+AT_ONCE = ("throw", "throw_while_computing", "caught", "exit")
+AT_ONCE_S = 1
+MOST_RUNS = 5
 SOON_S = 10
 LONGEST_S = 40
 
@@ -74,15 +80,16 @@ def failures(way, launcher, code, output, times):
         yield "processes of the job are left"
     elif times["wrong"]:
         after = times["end"] - times["wrong"][0]
-        print(f"the last process ended {after:.3f} s after rank 1 went wrong")
         if after > SOON_S:
-            yield f"that took longer than {SOON_S} s"
+            yield f"the last process ended {after:.3f} s after rank 1 went wrong"
     if lines:
         message = "".join(line + "\n" for line in lines)
         if output.count(message) != 1 or any(output.count(line) != 1 for line in lines):
             yield f"this does not stand there once, as one piece: {message!r}"
         elif [step for step in re.finditer(r"rank \d+ step \d+", output) if step.start() > output.index(message)]:
             yield "other ranks' output comes after the message"
+    if way in AT_ONCE and any(output.count(f"rank 0 step {step}\n") != 1 for step in range(5)):
+        yield "what rank 0 has printed is lost"
     if way in ANY_OF and output.count(ANY_OF[way]) != 1:
         yield f"this does not stand there once: {ANY_OF[way]!r}"
     if way == "unmatched":
@@ -92,15 +99,27 @@ def failures(way, launcher, code, output, times):
         yield "rank 0 does not say that rank 1 has died"
 
 
-def main():
-    program, way, *launcher = sys.argv[1:]
+def run_once(program, way, launcher):
+    """The failures, and how long the job's processes outlived rank 1's failure."""
     with tempfile.TemporaryDirectory() as folder:
         pipe = os.path.join(folder, "pipe")
         os.mkfifo(pipe)
         code, output, times = run(program, way, launcher, pipe)
     print(output, end="")
     print(f"exit code {code}")
-    found = list(failures(way, launcher, code, output, times))
+    after = times["end"] - times["wrong"][0] if times.get("wrong") else 0
+    return list(failures(way, launcher, code, output, times)), after
+
+
+def main():
+    program, way, *launcher = sys.argv[1:]
+    for remaining in reversed(range(MOST_RUNS)):
+        found, after = run_once(program, way, launcher)
+        print(f"the last process ended {after:.3f} s after rank 1 went wrong")
+        if found or way not in AT_ONCE or after <= AT_ONCE_S:
+            break
+        if remaining == 0:
+            found = [f"each time that took longer than {AT_ONCE_S} s"]
     for failure in found:
         print("FAILED:", failure)
     sys.exit(1 if found else 0)

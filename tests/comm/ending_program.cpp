@@ -26,6 +26,13 @@ void say_when() {
   ::dprintf(pipe_to_test, "%.6f\n", now.count());
 }
 
+int rank_in_environment() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "RANK"}) {
+    if (const char* rank = std::getenv(variable)) return std::atoi(rank);
+  }
+  return -1;
+}
+
 void go_wrong(const std::string& way) {
   say_when();
   if (way == "throw" || way == "throw_while_computing")
@@ -37,14 +44,17 @@ void go_wrong(const std::string& way) {
 
 void train(int argc, char** argv) {
   const std::string way = argv[1];
+  if (way == "late" && rank_in_environment() == 1) {
+    say_when();
+    std::this_thread::sleep_for(std::chrono::seconds(30));
+  }
   const tutti::Environment environment(argc, argv);
   tutti::Tensor tensor = tutti::ones({1000});
   for (int step = 0; step < 5; ++step) {
     tutti::comm::world()->all_reduce(tensor).wait();
     std::printf("rank %d step %d\n", environment.rank(), step);
   }
-  std::fflush(stdout);
-  tutti::comm::world()->barrier();  // all ranks' output is on its way
+  tutti::comm::world()->barrier();  // all ranks have printed; most of it waits in the C library's buffer
   if (way == "well") return;
   if (way == "unmatched") {  // each waits for what the other never sends, and nobody looks at the result
     tutti::comm::world()->recv(tensor, (environment.rank() + 1) % environment.size(), /*tag=*/7);
@@ -66,6 +76,7 @@ int main(int argc, char** argv) {
   const std::string way = argv[1];
   pipe_to_test = ::open(std::getenv("ENDING_PIPE"), O_WRONLY | O_CLOEXEC);
   if (way == "refused") ::setenv("TUTTI_DEVICE", "toaster", 1);
+  if (way == "late") ::setenv("TUTTI_TIMEOUT_S", "1", 1);
   if (way != "caught" && way != "refused") {
     train(argc, argv);
     return 0;

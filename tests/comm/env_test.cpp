@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/bootstrap.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
 #include "comm/tcp/socket.hpp"
 #include "comm/tcp/store.hpp"
 #include "support/errors.hpp"
@@ -72,6 +73,38 @@ TEST(EnvMeeting, LateAnswerIsNotTakenForTheNextOne) {
   auto other = std::async(std::launch::async, [&] { return second->exchange("two", Deadline(5), "test"); });
   EXPECT_EQ(first->exchange("one", Deadline(5), "test"), (Texts{"one", "two"}));
   EXPECT_EQ(other.get(), (Texts{"one", "two"}));
+}
+
+TEST(EnvMeeting, HalfAnEnvironmentIsAnError) {
+  for (const char* variable : {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}) ::unsetenv(variable);
+  EXPECT_FALSE(comm::tcp_bootstrap_requested());
+  ::setenv("WORLD_SIZE", "1", 1);
+  ::setenv("RANK", "0", 1);
+  EXPECT_FALSE(comm::tcp_bootstrap_requested());
+  ::setenv("RANK", "1", 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  ::setenv("MASTER_PORT", "29500", 1);
+  expect_error<ValueError>([] { comm::tcp_bootstrap_requested(); },
+                           "env://: RANK or WORLD_SIZE asks for several ranks, which takes RANK, WORLD_SIZE, "
+                           "MASTER_ADDR and MASTER_PORT, but MASTER_ADDR is not set");
+  ::unsetenv("RANK");
+  expect_error<ValueError>([] { comm::tcp_bootstrap_requested(); }, "but RANK, MASTER_ADDR is not set");
+  ::setenv("RANK", "1", 1);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  EXPECT_TRUE(comm::tcp_bootstrap_requested());
+}
+
+TEST(Launcher, OfAnotherMpiIsAnError) {
+  ::setenv("PMI_SIZE", "2", 1);
+  ::setenv("PMI_RANK", "1", 1);
+  expect_error<CommError>([] { comm::check_size_by_launcher(1); },
+                          "the launcher has started 2 ranks (PMI_SIZE), but ");
+  comm::check_size_by_launcher(2);
+  ::unsetenv("PMI_SIZE");
+  EXPECT_EQ(comm::rank_by_launcher(), 1);
+  ::unsetenv("PMI_RANK");
+  EXPECT_EQ(comm::rank_by_launcher(), -1);
+  comm::check_size_by_launcher(1);
 }
 
 TEST(EnvMeeting, StrangersAreDropped) {

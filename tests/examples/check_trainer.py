@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 TRAIN, TEST = 600, 203  # 203: no multiple of a number of ranks or of a batch
+WRONG = 41  # of TEST
 SIDE = 28
 RESULT = re.compile(r"^test accuracy ([0-9.]+) %, ([0-9]+) images/s in training\n"
                     r"step [0-9.]+ ms   data (\d+) % \| compute (\d+) % \| exposed communication (\d+) % \| other (\d+) %\n"
@@ -42,17 +43,19 @@ def write_idx(path, sizes, values):
 
 
 def write_dataset(folder):
-    """Images of noise with a bright bar whose row is that of the class."""
+    """Images of noise with a bright bar whose row is that of the class. WRONG of the test images, each on an odd place, have another
+    label, so that the accuracy is not the same however they are counted."""
     numbers = random.Random(7)
     for split, count in (("train", TRAIN), ("t10k", TEST)):
         images, labels = bytearray(), bytearray()
-        for _ in range(count):
+        for index in range(count):
             label = numbers.randrange(10)
             image = bytearray(numbers.randrange(120) for _ in range(SIDE * SIDE))
             first = (3 + 2 * label) * SIDE
             image[first:first + SIDE] = bytes(200 + numbers.randrange(56) for _ in range(SIDE))
             images += image
-            labels.append(label)
+            is_wrong = split == "t10k" and index % 2 == 1 and index < 2 * WRONG
+            labels.append((label + 1) % 10 if is_wrong else label)
         write_idx(folder / f"{split}-images-idx3-ubyte.gz", (count, SIDE, SIDE), bytes(images))
         write_idx(folder / f"{split}-labels-idx1-ubyte.gz", (count,), bytes(labels))
 
@@ -74,10 +77,11 @@ def learns(program, ranks, launcher):
         print(output)
         check(code == 0, output)
         accuracy = result_of(output)
-        check(accuracy > 95, f"accuracy {accuracy} of classes that differ by a bar")
-        # Each test image counts once: the accuracy is a whole number of 203rds.
+        # Each test image counts once, whichever rank has it: the accuracy is a whole number of 203rds, and all but the wrong labels
+        # are found, or nearly. One image counted twice gives 163 of 204; what one of two ranks has found is 100 %.
         right = accuracy / 100 * TEST
         check(abs(right - round(right)) < 0.005 / 100 * TEST + 1e-9, f"{accuracy} % is no whole number of {TEST} images")
+        check(0 <= TEST - WRONG - round(right) <= 2, f"{round(right)} of {TEST} images, of which {WRONG} have a wrong label")
         epochs = [(int(e), int(steps)) for e, _, steps in PROGRESS.findall(output)]
         steps = TRAIN // ranks // 10
         check([e for e, _ in epochs] == [1, 2, 3] and all(s == steps for _, s in epochs), f"lines of progress: {epochs}, steps {steps}")

@@ -95,5 +95,23 @@ TEST(Containers, AlgorithmsWalkOverAList) {
   EXPECT_EQ(std::distance(tower.blocks.begin(), found), 1);
 }
 
+// As deep as it arose, by the names of state_dict; each error once, whatever else is tried with the same module.
+TEST(Containers, ErrorsOfForwardNameTheModule) {
+  nn::Sequential net{nn::Linear({.in_features = 3, .out_features = 4}),
+                     nn::Sequential{nn::ReLU(), nn::Linear({.in_features = 5, .out_features = 2})}};
+  for (int i = 0; i < 2; ++i) {
+    try {
+      net(ones({1, 3}));
+      ADD_FAILURE() << "no error";
+    } catch (const ShapeError& error) {
+      const std::string text = error.what();
+      const std::string end = "; in Sequential.1.1 (Linear)";
+      EXPECT_TRUE(text.ends_with(end) && text.find("; in ") == text.size() - end.size()) << text;
+    }
+  }
+  nn::Linear alone({.in_features = 3, .out_features = 4});
+  tutti::testing::expect_error<ShapeError>([&] { alone(ones({1, 2})); }, "; in Linear");
+}
+
 }  // namespace
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -17,8 +18,25 @@ namespace tutti {
 /// Base of all exceptions that the library throws. what() is one complete message.
 class TUTTI_API Error : public std::runtime_error {
  public:
+  /// Which of a program's modules the error has left, so far; nn::Module keeps it.
+  struct Place {
+    const void* module;  ///< the outermost one
+    std::string path;    ///< from there to the innermost: "features.0", empty if they are the same
+    std::string type;    ///< of the innermost: "Conv2d"
+  };
+
   explicit Error(const std::string& message) : std::runtime_error(message) {}
   ~Error() override;
+  /// The message, and behind it the place: "...; in Net.features.0 (Conv2d)".
+  const char* what() const noexcept override;
+  /// Null for an error that no module has let pass.
+  const Place* place() const noexcept;
+  /// `outermost` is the type of place.module.
+  void set_place(Place place, std::string_view outermost);
+
+ private:
+  struct Placed;
+  std::shared_ptr<const Placed> placed_;
 };
 
 #define TUTTI_DECLARE_ERROR(Name)                     \

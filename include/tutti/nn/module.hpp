@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/core/error.hpp"
 #include "tutti/core/export.hpp"
 #include "tutti/core/phase.hpp"
 #include "tutti/core/type_name.hpp"
@@ -168,6 +169,8 @@ class TUTTI_API ModuleBase {
   /// Modules that own their children elsewhere (ModuleList, Sequential) add them.
   virtual void append_dynamic_children(std::vector<NamedModule>& children);
 
+  /// An error leaves forward: its message is to say of which module.
+  void add_place(Error& error) const noexcept;
   bool has_hooks() const noexcept { return hooks_ != nullptr; }
   void run_forward_pre_hooks();
   void run_forward_hooks(std::span<const Tensor> outputs);
@@ -240,17 +243,23 @@ class Module : public ModuleBase {
   /// A member of `parent`: ModuleError if it isn't one, or if the name is taken.
   Module(ModuleBase& parent, std::string_view name) : ModuleBase(parent, name, sizeof(Derived)) {}
 
-  /// Calls forward(args...), between the hooks if there are any, and returns what it returns.
+  /// Calls forward(args...), between the hooks if there are any, and returns what it returns. An Error that leaves it names
+  /// this module: "...; in Net.features.0 (Conv2d)".
   template <class... Args>
   decltype(auto) operator()(Args&&... args) {
     auto& self = static_cast<Derived&>(*this);
     phase::begin_forward();
-    if (!has_hooks()) [[likely]]
-      return self.forward(std::forward<Args>(args)...);
-    run_forward_pre_hooks();
-    decltype(auto) result = self.forward(std::forward<Args>(args)...);
-    run_forward_hooks(detail::tensors_of(result));
-    return result;
+    try {
+      if (!has_hooks()) [[likely]]
+        return self.forward(std::forward<Args>(args)...);
+      run_forward_pre_hooks();
+      decltype(auto) result = self.forward(std::forward<Args>(args)...);
+      run_forward_hooks(detail::tensors_of(result));
+      return result;
+    } catch (Error& error) {
+      add_place(error);
+      throw;
+    }
   }
 
   /// A deep copy: own tensors, ties kept, no hooks.

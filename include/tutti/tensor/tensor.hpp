@@ -266,7 +266,8 @@ class TUTTI_API Tensor {
   Tensor index_select(int dim, const Tensor& indices) const;
 
   // -- in place: write this tensor's memory, count its version, return *this. [d] ---------------------
-  // AutogradError for a leaf that requires grad while gradients are enabled. `other` broadcasts to this shape
+  // AutogradError, while gradients are enabled, for a leaf that requires grad, for a view of a tensor that is part of a graph, and
+  // for memory that other tensors see if `other` requires grad. `other` broadcasts to this shape
   // and is converted to this dtype; DTypeError where that would lose a category (float into int).
 
   Tensor& add_(const Tensor& other, double alpha = 1);  ///< this += alpha * other.

@@ -4,13 +4,17 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "comm/ending.hpp"
 #include "comm/keep.hpp"
 #include "comm/mpi/mpi_bootstrap.hpp"
 #include "comm/mpi/mpi_requests.hpp"
+#include "core/start_thread.hpp"
 #include "tutti/core/error.hpp"
 
 namespace tutti::comm {
@@ -27,6 +31,37 @@ const char* name_of_level(int level) {
     default: return "MPI_THREAD_MULTIPLE";
   }
 }
+
+// Ends this process if it is still alive when the deadline passes.
+class StartWatch {
+ public:
+  explicit StartWatch(const Deadline& deadline)
+      : thread_(start_thread([this, deadline] { run(deadline); })) {}
+  ~StartWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      started_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  StartWatch(const StartWatch&) = delete;
+  StartWatch& operator=(const StartWatch&) = delete;
+
+ private:
+  void run(const Deadline& deadline) noexcept {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_until(lock, deadline.time_point(), [this] { return started_; })) return;
+    end_job(concat("the start of MPI: ", deadline.seconds(),
+                   " s have passed, and not every process that the launcher has started has made its ",
+                   "Environment (TUTTI_TIMEOUT_S)"));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool started_ = false;
+  std::thread thread_;
+};
 
 class Runtime final : public MpiRuntime {
  public:
@@ -82,7 +117,7 @@ bool mpi_is_initialized() {
   return initialized != 0 && finalized == 0;
 }
 
-std::unique_ptr<MpiRuntime> MpiRuntime::start(const void* communicator) {
+std::unique_ptr<MpiRuntime> MpiRuntime::start(const void* communicator, const Deadline& deadline) {
   const bool is_ours = !mpi_is_initialized();
   int level = MPI_THREAD_SINGLE;
   if (is_ours) {
@@ -93,7 +128,13 @@ std::unique_ptr<MpiRuntime> MpiRuntime::start(const void* communicator) {
                 "of main");
     TUTTI_CHECK(communicator == nullptr, CommError,
                 "EnvironmentOptions::mpi_communicator is given, but the program has not initialised MPI");
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    {
+      const StartWatch watch(deadline);
+      check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
+    }
+    int size = 1;
+    check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    check_size_by_launcher(size);
     // The communication thread and threads that wait call MPI one at a time.
     TUTTI_CHECK(level >= MPI_THREAD_SERIALIZED, CommError,
                 "Tutti calls MPI from several threads, one at a time: it needs ",

@@ -11,6 +11,10 @@ namespace tutti::comm {
 
 // True if a launcher of MPI (mpirun, srun) started this process.
 bool launched_by_mpi();
+// What the launcher says of this process before MPI is initialised; -1 if nothing.
+int rank_by_launcher();
+// CommError if the launcher has started several ranks of which MPI knows one only: it belongs to another MPI.
+void check_size_by_launcher(int mpi_size);
 // "Open MPI v4.1.4", or why there is none; for `tutti env`. MPI need not be initialised.
 std::string mpi_version_text();
 // True if the program has initialised MPI itself.
@@ -19,8 +23,9 @@ bool mpi_is_initialized();
 class MpiRuntime {
  public:
   // Initialises MPI, or joins the program's. `communicator` is the address of an MPI_Comm, or null for MPI_COMM_WORLD.
-  // CommError if MPI can't be called from several threads.
-  static std::unique_ptr<MpiRuntime> start(const void* communicator);
+  // CommError if MPI can't be called from several threads, or if the launcher belongs to another MPI. MPI's own start waits for
+  // all ranks and can't be left: where the deadline passes, it ends the process with a message.
+  static std::unique_ptr<MpiRuntime> start(const void* communicator, const Deadline& deadline);
   virtual ~MpiRuntime() = default;
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;

@@ -9,7 +9,7 @@ std::string mpi_version_text() { return "none: this library was built without MP
 
 bool mpi_is_initialized() { return false; }
 
-std::unique_ptr<MpiRuntime> MpiRuntime::start(const void*) {
+std::unique_ptr<MpiRuntime> MpiRuntime::start(const void*, const Deadline&) {
   tutti::detail::fail<CommError>(
       "this program was started by mpirun or srun, but its Tutti was built without MPI: install "
       "libopenmpi-dev and build with "

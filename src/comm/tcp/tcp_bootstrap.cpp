@@ -17,6 +17,7 @@ namespace tutti::comm {
 namespace {
 
 constexpr double kMissingAnswerSeconds = 2;
+constexpr std::int64_t kGreatestSize = 1 << 20;
 
 // A rank's connection to the store; on rank 0 the store too. All groups of the process share it.
 class Line {
@@ -122,24 +123,31 @@ class TcpBootstrap final : public Bootstrap {
 }  // namespace
 
 bool tcp_bootstrap_requested() {
-  return environment_text("MASTER_ADDR") && environment_text("RANK") && environment_text("WORLD_SIZE");
+  std::string missing;
+  for (const char* variable : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    if (!environment_text(variable)) missing += concat(missing.empty() ? "" : ", ", variable);
+  }
+  if (missing.empty()) return true;
+  const bool wants_ranks = environment_integer("WORLD_SIZE", 1, kGreatestSize).value_or(1) > 1 ||
+                           environment_integer("RANK", 0, kGreatestSize).value_or(0) > 0;
+  TUTTI_CHECK(!wants_ranks, ValueError,
+              "env://: RANK or WORLD_SIZE asks for several ranks, which takes RANK, ",
+              "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, but ", missing, " is not set");
+  return false;
 }
 
 std::unique_ptr<Bootstrap> make_tcp_bootstrap(const Deadline& deadline) {
-  constexpr std::int64_t kGreatest = 1 << 20;
   constexpr std::int64_t kGreatestPort = 65'535;
-  const auto size = static_cast<int>(environment_integer("WORLD_SIZE", 1, kGreatest).value());
+  const auto size = static_cast<int>(environment_integer("WORLD_SIZE", 1, kGreatestSize).value());
   const auto rank = static_cast<int>(environment_integer("RANK", 0, size - 1).value());
-  const auto port = environment_integer("MASTER_PORT", 1, kGreatestPort);
-  TUTTI_CHECK(port.has_value(), ValueError,
-              "env://: MASTER_ADDR, RANK and WORLD_SIZE are set, but MASTER_PORT is not");
+  const std::int64_t port = environment_integer("MASTER_PORT", 1, kGreatestPort).value();
   const std::string address = environment_text("MASTER_ADDR").value();
   // Keeps jobs apart that were given one port by mistake.
   const std::string token = concat(size, ' ', environment_text("TUTTI_JOB_TOKEN").value_or(""));
   std::shared_ptr<Line> line;  // null in a world of one
   if (size > 1) {
-    auto store = rank == 0 ? std::make_unique<Store>(concat(*port), token) : nullptr;
-    line = std::make_shared<Line>(std::move(store), Socket::connect(address, concat(*port), deadline));
+    auto store = rank == 0 ? std::make_unique<Store>(concat(port), token) : nullptr;
+    line = std::make_shared<Line>(std::move(store), Socket::connect(address, concat(port), deadline));
     line->send(Store::hello(token), deadline);
   }
   return std::make_unique<TcpBootstrap>(std::move(line), "world", rank, size);
