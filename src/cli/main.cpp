@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 #include <string>
 
 #include "commands.hpp"
@@ -52,8 +53,18 @@ int main(int argc, char** argv) {
       "all-reduce", "Time all_reduce; run it under mpirun: mpirun -np 2 tutti bench all-reduce");
   add_all_reduce_options(*all_reduce, all_reduce_options);
 
-  CLI11_PARSE(app, argc, argv);
-  if (env->parsed()) return tutti::cli::print_environment(argc, argv);
-  if (all_reduce->parsed()) return tutti::cli::bench_all_reduce(argc, argv, all_reduce_options);
-  return 0;
+  int code = 0;
+  try {
+    app.parse(argc, argv);
+    if (env->parsed()) code = tutti::cli::print_environment(argc, argv);
+    if (all_reduce->parsed()) code = tutti::cli::bench_all_reduce(argc, argv, all_reduce_options);
+  } catch (const CLI::ParseError& error) {
+    code = app.exit(error);
+  }
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
+    std::fputs("tutti: the output could not be written\n", stderr);
+    return 1;
+  }
+  return code;
 }

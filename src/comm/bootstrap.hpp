@@ -46,5 +46,7 @@ class Bootstrap {
 std::unique_ptr<Bootstrap> make_tcp_bootstrap(const Deadline& deadline);
 // True if the variables of the above are set. ValueError if some are, and ask for several ranks, but not all.
 bool tcp_bootstrap_requested();
+// RANK; ValueError if it isn't one of WORLD_SIZE.
+int rank_by_environment();
 
 }  // namespace tutti::comm

@@ -7,12 +7,14 @@
 #include <optional>
 #include <tuple>
 
+#include "comm/ending.hpp"
 #include "comm/executor.hpp"
 #include "comm/job.hpp"
 #include "comm/keep.hpp"
 #include "comm/parse_integer.hpp"
 #include "tensor/layout.hpp"
 #include "tensor/raw.hpp"
+#include "tensor/storage.hpp"
 #include "tutti/core/trace.hpp"
 #include "tutti/tensor/factories.hpp"
 
@@ -209,6 +211,8 @@ void check_written(const char* op, const Tensor& tensor) {
 }
 
 void check_reduction(const char* op, DType dtype, ReduceOp reduce) {
+  TUTTI_CHECK(reduce <= ReduceOp::kProduct, ValueError, op, ": ", static_cast<int>(reduce),
+              " is no ReduceOp");
   TUTTI_CHECK(reduce != ReduceOp::kMean || is_floating_point(dtype), DTypeError, op,
               ": the mean wants a floating-point tensor, given ", dtype);
 }
@@ -226,6 +230,10 @@ Contract contract_of(Operation operation, const Tensor& tensor) {
 }  // namespace
 
 CpuGroup::~CpuGroup() {
+  if (is_forked_child()) {
+    leak(std::move(core_));
+    return;
+  }
   // Letting go of the core may call MPI, which one thread at a time may do.
   std::shared_ptr<LastState> last;
   try {
@@ -247,15 +255,12 @@ Work CpuGroup::all_reduce(const Tensor& tensor, ReduceOp op) {
 }
 
 Work CpuGroup::broadcast(const Tensor& tensor, int root) {
-  check_tensor("broadcast", tensor);
+  check_written("broadcast", tensor);  // on the root too: what is refused must not depend on the rank
   TUTTI_CHECK(root >= 0 && root < size(), ValueError, "broadcast: root must be a rank from 0 to ", size() - 1,
               ", given ", root);
   Contract contract = contract_of(Operation::kBroadcast, tensor);
   contract.root = root;
-  if (root != rank()) {
-    check_written("broadcast", tensor);
-    raw::bump_version(tensor);
-  }
+  if (root != rank()) raw::bump_version(tensor);
   return submit(std::make_shared<CollectiveState>(core_, contract, tensor, Tensor()));
 }
 
@@ -394,10 +399,11 @@ Tensor CpuGroup::allocate(const Dims& sizes, DType dtype, Device device) {
               "allocate: this group communicates CPU tensors, wanted memory on ", device);
   Job* job = Job::current();
   if (size() == 1 || job == nullptr || !job->host->shares_memory()) return empty(sizes, dtype, device);
+  const std::size_t bytes =
+      tutti::detail::checked_bytes(tutti::detail::checked_numel(sizes, "allocate"), dtype, "allocate");
   // Who holds it last gives the block back, also if no tensor comes of it.
-  const std::shared_ptr<void> block(
-      job->heap->allocate(static_cast<std::size_t>(sizes.product()) * size_of(dtype)),
-      [heap = job->heap](void* data) { heap->release(data); });
+  const std::shared_ptr<void> block(job->heap->allocate(bytes),
+                                    [heap = job->heap](void* data) { heap->release(data); });
   return from_blob(block.get(), sizes, dtype, {}, device, [block] {});
 }
 

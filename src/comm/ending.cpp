@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/ending.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -31,11 +32,12 @@ constexpr auto kAbortDeadline = 2s;
 constexpr auto kExitDeadline = 1s;
 constexpr auto kLongestPark = 10s;
 
-enum class Phase { kIdle, kRunning, kUnwound };
+enum class Phase { kIdle, kStarting, kRunning, kUnwound };
 
 struct Ending {
   std::atomic<Phase> phase{Phase::kIdle};
   std::atomic<bool> begun{false};
+  std::atomic<bool> is_forked_child{false};
   int rank = -1;
   bool under_mpi = false;
   std::shared_ptr<Host> host;
@@ -133,6 +135,9 @@ std::string text_of_current_exception() {
 void on_exit() {
   switch (ending().phase.load()) {
     case Phase::kIdle: return;
+    case Phase::kStarting:  // refused, and the program has caught that
+      if (ending().under_mpi && mpi_is_initialized()) leave({});
+      return;
     case Phase::kRunning: end_job("the program has called exit() before its Environment ended");
     case Phase::kUnwound: leave({});  // its catch has had its say
   }
@@ -140,25 +145,33 @@ void on_exit() {
 
 }  // namespace
 
-void set_rank(int rank) noexcept { ending().rank = rank; }
-
 void end_job(const std::string& message) noexcept {
   const int rank = ending().rank;
   leave(concat(rank < 0 ? "" : concat("rank ", rank, ": "), message, message.ends_with('\n') ? "" : "\n"));
 }
 
-void watch_for_failure(int rank, std::shared_ptr<Host> host, bool under_mpi) {
+void watch_start(int rank, bool under_mpi) {
   Ending& state = ending();
   state.rank = rank;
-  state.host = std::move(host);
   state.under_mpi = under_mpi;
   static std::once_flag installed;
   std::call_once(installed, [&state] {
     state.previous_handler = std::set_terminate(on_terminate);
     std::atexit(on_exit);
+    ::pthread_atfork(nullptr, nullptr, [] {
+      if (ending().phase.exchange(Phase::kIdle) != Phase::kIdle) ending().is_forked_child.store(true);
+    });
   });
+  state.phase.store(Phase::kStarting);
+}
+
+bool is_forked_child() noexcept { return ending().is_forked_child.load(std::memory_order_relaxed); }
+
+void watch_for_failure(std::shared_ptr<Host> host) {
+  Ending& state = ending();
+  state.host = std::move(host);
   state.phase.store(Phase::kRunning);
-  if (state.host != nullptr && state.host->shares_memory()) state.watcher = start_thread(watch);
+  if (state.host->shares_memory()) state.watcher = start_thread(watch);
 }
 
 void stop_watching() noexcept {
@@ -169,7 +182,6 @@ void stop_watching() noexcept {
     state.watcher.join();
   }
   state.host = nullptr;
-  state.rank = -1;
 }
 
 void expect_exit() noexcept {

@@ -9,10 +9,13 @@
 
 namespace tutti::comm {
 
-// Stands before messages, if it isn't -1; watch_for_failure() sets it as well.
-void set_rank(int rank) noexcept;
+// From now on an uncaught exception is reported as this rank's (-1: not known), and ends the job as far as MPI reaches. For the time
+// before the ranks have met, and after a meeting that has failed.
+void watch_start(int rank, bool under_mpi);
+// True in a process that a rank has forked: it is no rank itself, and how it ends is not the job's business.
+bool is_forked_child() noexcept;
 // From now on an uncaught exception, or a call of exit(), ends the whole job.
-void watch_for_failure(int rank, std::shared_ptr<Host> host, bool under_mpi);
+void watch_for_failure(std::shared_ptr<Host> host);
 // The Environment has ended as it should.
 void stop_watching() noexcept;
 // An exception unwinds through the Environment. Whoever catches it may print it; then the process, and with it the job, must end.

@@ -71,13 +71,21 @@ std::unique_ptr<comm::Bootstrap> find_ranks(Environment::Impl& impl, const Envir
                                             double timeout_s) {
   if (comm::launched_by_mpi() || comm::mpi_is_initialized() || options.mpi_communicator != nullptr) {
     impl.launcher = "mpi";
-    comm::set_rank(comm::rank_by_launcher());
+    comm::watch_start(comm::rank_by_launcher(), /*under_mpi=*/true);
     impl.mpi = comm::MpiRuntime::start(options.mpi_communicator, Deadline(timeout_s));
     return impl.mpi->make_bootstrap(Deadline(timeout_s));
   }
   if (!comm::tcp_bootstrap_requested()) return nullptr;
   impl.launcher = "env://";
-  return comm::make_tcp_bootstrap(Deadline(timeout_s));
+  comm::watch_start(comm::rank_by_environment(), /*under_mpi=*/false);
+  // Ranks that are still at the end of one meeting and ranks that begin the next would meet each other.
+  static std::atomic<bool> have_met{false};
+  TUTTI_CHECK(!have_met.load(), CommError,
+              "the ranks of this job have met over env:// before, and meet once: make one Environment, for "
+              "all of main");
+  auto bootstrap = comm::make_tcp_bootstrap(Deadline(timeout_s));
+  have_met.store(bootstrap->size() > 1);
+  return bootstrap;
 }
 
 void join(Environment::Impl& impl, const EnvironmentOptions& options) {
@@ -87,25 +95,29 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
   bind_team();  // the communication thread inherits this rank's cores
   std::unique_ptr<comm::Bootstrap> bootstrap = find_ranks(impl, options, timeout_s);
   impl.is_alone = bootstrap == nullptr || bootstrap->size() == 1;
-  if (impl.is_alone) return;
+  if (impl.is_alone) {
+    comm::stop_watching();
+    return;
+  }
   impl.rank = bootstrap->rank();
   impl.size = bootstrap->size();
   logging::set_rank(impl.rank);
-  comm::watch_for_failure(impl.rank, nullptr, impl.mpi != nullptr);
+  comm::watch_start(impl.rank, impl.mpi != nullptr);
   impl.job = std::make_unique<comm::Job>(std::move(bootstrap), timeout_s);
-  comm::watch_for_failure(impl.rank, impl.job->host, impl.mpi != nullptr);
+  comm::watch_for_failure(impl.job->host);
   impl.local_rank = impl.job->host->local_rank();
   impl.local_size = impl.job->host->local_size();
 }
 
 // Leaves a job that was joined, since the Environment can't be made after all.
 void leave(Environment::Impl& impl) noexcept {
-  comm::stop_watching();
   logging::set_rank(-1);
   if (impl.job == nullptr) {
+    // Else the ranks have not met, and none can know which of the others wait for it: the error ends the job.
     if (impl.is_alone && impl.mpi != nullptr) impl.mpi->finish();  // it waits for nobody
     return;
   }
+  comm::stop_watching();
   try {
     impl.job->close();  // the other ranks leave as well, or learn that this one does
   } catch (const std::exception& error) {
@@ -155,6 +167,10 @@ Environment::Environment(const int& argc, char* const* argv, EnvironmentOptions 
 
 Environment::~Environment() {
   current_environment.store(nullptr);
+  if (comm::is_forked_child()) {  // job and MPI are the parent's
+    impl_.release();              // NOLINT(bugprone-unused-return-value): on purpose
+    return;
+  }
   if (impl_->job != nullptr && std::uncaught_exceptions() > impl_->exceptions_before) {
     comm::expect_exit();
     // The communication thread may be amidst an operation that will never end: job and MPI stay as they are.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/ending.hpp"
 #include "core/parallel_for.hpp"
 #include "core/start_thread.hpp"
 #include "tutti/core/error.hpp"
@@ -96,6 +97,8 @@ void Executor::submit(std::shared_ptr<detail::WorkState> work) {
 
 void Executor::submit_or_run(std::shared_ptr<detail::WorkState> work) {
   if (Executor* executor = current(); executor != nullptr) {
+    TUTTI_CHECK(!is_forked_child(), CommError,
+                "this process was forked by a rank and is none itself: it can't communicate");
     executor->submit(std::move(work));
     return;
   }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "comm/self/self_transport.hpp"
+#include "core/environment_variables.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
 
@@ -20,6 +21,14 @@ void Job::set_current(Job* job) noexcept { current_job.store(job, std::memory_or
 
 Job::Job(std::unique_ptr<Bootstrap> bootstrap, double timeout) : timeout_s(timeout) {
   host = Host::create(*bootstrap, Deadline(timeout_s));
+  const std::vector<std::string> backends =
+      bootstrap->exchange(environment_text("TUTTI_COMM_BACKEND").value_or(""), Deadline(timeout_s),
+                          "the meeting of the job's ranks");
+  for (std::size_t rank = 1; rank < backends.size(); ++rank) {
+    TUTTI_CHECK(backends[rank] == backends[0], ValueError,
+                "TUTTI_COMM_BACKEND must be the same on all ranks, but is \"", backends[0],
+                "\" on rank 0 and \"", backends[rank], "\" on rank ", rank);
+  }
   if (!host->shares_memory()) {
     logging::warning("ranks of this host don't share memory, so they communicate more slowly: ",
                      host->reason());

@@ -125,6 +125,8 @@ void publish(Team& all, int threads) {
 
 void place_team(Team& all) {
   if (all.placed) return;
+  // The OpenMP team does not outlive a fork, and libgomp would wait for it: the child computes on its one thread.
+  ::pthread_atfork(nullptr, nullptr, mark_thread_serial);
   all.user_binds = openmp_binding_requested() || !environment_flag("TUTTI_BIND_THREADS").value_or(true);
   all.placement = place(topology(), read_launch());
   if (openmp_binding_requested()) {  // the calling thread's mask may be one place of many

@@ -59,8 +59,6 @@ Reducer::Reducer(std::vector<nn::NamedTensor> parameters, std::shared_ptr<comm::
   attach_hooks();
 }
 
-Reducer::~Reducer() { write_elsewhere(); }
-
 void Reducer::build_buckets(const DistributedDataParallelOptions& options) {
   std::vector<Tensor> parameters;
   for (const Slot& slot : slots_) parameters.push_back(slot.parameter);
@@ -186,17 +184,29 @@ class Reducer::Watch {
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
-  void finalize() { std::exchange(reducer_, nullptr)->finalize(); }
+  void finalize() {
+    TUTTI_CHECK(reducer_ != nullptr, AutogradError,
+                "DistributedDataParallel was destroyed while its backward ran");
+    std::exchange(reducer_, nullptr)->finalize();
+  }
+  void forget() noexcept { reducer_ = nullptr; }
 
  private:
   Reducer* reducer_;
 };
 
+Reducer::~Reducer() {
+  if (const std::shared_ptr<Watch> watch = watch_.lock()) watch->forget();
+  write_elsewhere();
+}
+
 void Reducer::start_backward() {
   settle();
   if (owes_a_step_) raw::fill(status_, 1);
   in_progress_ = true;
-  autograd::queue_callback([watch = std::make_shared<Watch>(*this)] { watch->finalize(); });
+  const auto watch = std::make_shared<Watch>(*this);
+  watch_ = watch;
+  autograd::queue_callback([watch] { watch->finalize(); });
 }
 
 // After this the bucket holds the gradient, and with bucket views the parameter's .grad is the bucket's memory.

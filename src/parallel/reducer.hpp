@@ -86,11 +86,12 @@ class Reducer {
   std::size_t next_bucket_ = 0;  // the one to launch next
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
-  bool abandoned_ = false;    // the last backward has thrown; what it launched may be under way
-  bool owes_a_step_ = false;  // it had thrown after its gradients had left: the others have stepped
-  Tensor status_;             // one number, 0 unless a rank has failed; travels with the last bucket
-  comm::Work status_work_;    // with a comm hook it travels on its own, after all buckets
-  comm::Work report_;         // of an abandoned backward, to the others
+  std::weak_ptr<Watch> watch_;  // of the backward that runs
+  bool abandoned_ = false;      // the last backward has thrown; what it launched may be under way
+  bool owes_a_step_ = false;    // it had thrown after its gradients had left: the others have stepped
+  Tensor status_;               // one number, 0 unless a rank has failed; travels with the last bucket
+  comm::Work status_work_;      // with a comm hook it travels on its own, after all buckets
+  comm::Work report_;           // of an abandoned backward, to the others
   std::exception_ptr hook_failure_;
   CommHook comm_hook_;
   std::vector<autograd::HookHandle> handles_;

@@ -51,6 +51,11 @@ def errors(tutti):
         result = run(tutti, *arguments)
         check(result.returncode != 0, f"{arguments}: exit code 0")
         check(re.search(text, result.stdout + result.stderr), f"{arguments}: '{result.stdout}{result.stderr}' has no '{text}'")
+    for arguments in (("env",), ("--help",), ("bench", "all-reduce", "-e", "4")):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run((tutti, *arguments), stdout=full, stderr=subprocess.PIPE, text=True, timeout=50)
+        check(result.returncode == 1 and result.stderr == "tutti: the output could not be written\n",
+              f"{arguments} into a full device: {result.returncode}, {result.stderr}")
 
 
 def main():

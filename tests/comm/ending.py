@@ -18,6 +18,7 @@ import time
 # WAY: whether the exit code is 0, and lines that stand in the output once, as one piece.
 WAYS = {
     "well": (True, []),
+    "fork": (True, []),
     "unmatched": (True, []),
     "throw": (False, ["rank 1: the message of rank 1", "with a second line"]),
     "throw_while_computing": (False, ["rank 1: the message of rank 1", "with a second line"]),
@@ -26,12 +27,17 @@ WAYS = {
     "die": (False, []),
     "leave": (False, []),
     "refused": (False, []),
+    "unlike": (False, []),
     "late": (False, ["rank 0: the start of MPI: 1 s have passed, and not every process that the launcher has started has made its Environment"
                      " (TUTTI_TIMEOUT_S)"]),
 }
 # What one of the ranks says, whichever is first.
 ANY_OF = {
     "leave": "issue different operations: rank 0 all_reduce #7 (sum) of 1000 x float32, rank 1 end of the Environment #7",
+}
+# What each rank may say, until another one ends the job.
+SOME_OF = {
+    "unlike": re.compile(r'^rank [01]: TUTTI_COMM_BACKEND must be the same on all ranks, but is "" on rank 0 and "mpi" on rank 1$', re.M),
 }
 # Each rank says it; the one that gives up first has left the job when the other does.
 UNMATCHED = "[tutti warning rank {0}] recv #1 from rank {1} of 1000 x float32 "
@@ -92,6 +98,8 @@ def failures(way, launcher, code, output, times):
         yield "what rank 0 has printed is lost"
     if way in ANY_OF and output.count(ANY_OF[way]) != 1:
         yield f"this does not stand there once: {ANY_OF[way]!r}"
+    if way in SOME_OF and (not SOME_OF[way].search(output) or "terminate called" in output):
+        yield f"this is not what it says: {SOME_OF[way].pattern}"
     if way == "unmatched":
         if any(output.count(UNMATCHED.format(rank, 1 - rank)) != 1 for rank in (0, 1)) or GIVEN_UP not in output:
             yield "the receives without a counterpart are not named"

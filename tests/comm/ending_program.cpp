@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job in which rank 1 goes wrong in the way that the first argument says; ending.py looks at how the job ends.
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,6 +15,8 @@
 
 #include "tutti/comm/environment.hpp"
 #include "tutti/comm/process_group.hpp"
+#include "tutti/core/error.hpp"
+#include "tutti/ops/ops.hpp"
 #include "tutti/tensor/factories.hpp"
 
 namespace {
@@ -42,6 +45,25 @@ void go_wrong(const std::string& way) {
   if (way == "die") std::raise(SIGKILL);
 }
 
+// A forked child computes, can't communicate, and is no rank: it leaves main as a program of its own.
+void check_child(const tutti::Tensor& tensor) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const tutti::Tensor large = tutti::ones({512, 512});
+    const double sum = tutti::sum(tutti::matmul(large, large)).item();
+    try {
+      tutti::comm::world()->all_reduce(tensor).wait();
+    } catch (const tutti::CommError& error) {
+      const std::string text = error.what();
+      std::exit(sum == 512.0 * 512 * 512 && text.find("was forked by a rank") != std::string::npos ? 0 : 1);
+    }
+    std::exit(2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (status != 0) throw std::runtime_error("the child has failed");
+}
+
 void train(int argc, char** argv) {
   const std::string way = argv[1];
   if (way == "late" && rank_in_environment() == 1) {
@@ -58,6 +80,11 @@ void train(int argc, char** argv) {
   if (way == "well") return;
   if (way == "unmatched") {  // each waits for what the other never sends, and nobody looks at the result
     tutti::comm::world()->recv(tensor, (environment.rank() + 1) % environment.size(), /*tag=*/7);
+    return;
+  }
+  if (way == "fork") {
+    check_child(tensor);
+    tutti::comm::world()->all_reduce(tensor).wait();
     return;
   }
   if (environment.rank() == 1) {
@@ -77,6 +104,7 @@ int main(int argc, char** argv) {
   pipe_to_test = ::open(std::getenv("ENDING_PIPE"), O_WRONLY | O_CLOEXEC);
   if (way == "refused") ::setenv("TUTTI_DEVICE", "toaster", 1);
   if (way == "late") ::setenv("TUTTI_TIMEOUT_S", "1", 1);
+  if (way == "unlike" && rank_in_environment() == 1) ::setenv("TUTTI_COMM_BACKEND", "mpi", 1);
   if (way != "caught" && way != "refused") {
     train(argc, argv);
     return 0;

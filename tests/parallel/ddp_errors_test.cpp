@@ -2,6 +2,7 @@
 // Ranks that differ: one error on every rank, in the step that fails, with names.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <utility>
 
 #include "parallel/nets.hpp"
@@ -45,6 +46,19 @@ TEST_P(MissingGradient, IsNamedOnEveryRankInTheFailingStep) {
   // The wrapper goes on working.
   step(true);
   EXPECT_TRUE(same_on_all_ranks(gradients_of(net)));
+}
+
+TEST(Destroyed, WhileItsBackwardRuns) {
+  Branches net;
+  auto model = std::make_unique<DistributedDataParallel<Branches>>(net);
+  const Samples part = own_part(joined_batch(kPerRank, DType::kFloat32), kPerRank);
+  Tensor loss = cross_entropy((*model)(part.inputs, true), part.targets);
+  const autograd::HookHandle hook = autograd::register_hook(net.right.weight, [&](const Tensor&) {
+    model = nullptr;
+    return Tensor();
+  });
+  EXPECT_TRUE(contains(error_of<AutogradError>([&] { loss.backward(); }),
+                       "DistributedDataParallel was destroyed while its backward ran"));
 }
 
 TEST(MissingGradient, UnusedOnEveryRankIsAnErrorToo) {

@@ -136,10 +136,15 @@ bool tcp_bootstrap_requested() {
   return false;
 }
 
+int rank_by_environment() {
+  const std::int64_t size = environment_integer("WORLD_SIZE", 1, kGreatestSize).value();
+  return static_cast<int>(environment_integer("RANK", 0, size - 1).value());
+}
+
 std::unique_ptr<Bootstrap> make_tcp_bootstrap(const Deadline& deadline) {
   constexpr std::int64_t kGreatestPort = 65'535;
   const auto size = static_cast<int>(environment_integer("WORLD_SIZE", 1, kGreatestSize).value());
-  const auto rank = static_cast<int>(environment_integer("RANK", 0, size - 1).value());
+  const int rank = rank_by_environment();
   const std::int64_t port = environment_integer("MASTER_PORT", 1, kGreatestPort).value();
   const std::string address = environment_text("MASTER_ADDR").value();
   // Keeps jobs apart that were given one port by mistake.
