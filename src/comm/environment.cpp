@@ -75,6 +75,7 @@ std::unique_ptr<comm::Bootstrap> find_ranks(Environment::Impl& impl, const Envir
     impl.mpi = comm::MpiRuntime::start(options.mpi_communicator, Deadline(timeout_s));
     return impl.mpi->make_bootstrap(Deadline(timeout_s));
   }
+  comm::watch_start(/*rank=*/-1, /*under_mpi=*/false);
   if (!comm::tcp_bootstrap_requested()) return nullptr;
   impl.launcher = "env://";
   comm::watch_start(comm::rank_by_environment(), /*under_mpi=*/false);

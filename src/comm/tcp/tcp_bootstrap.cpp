@@ -132,7 +132,7 @@ bool tcp_bootstrap_requested() {
                            environment_integer("RANK", 0, kGreatestSize).value_or(0) > 0;
   TUTTI_CHECK(!wants_ranks, ValueError,
               "env://: RANK or WORLD_SIZE asks for several ranks, which takes RANK, ",
-              "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, but ", missing, " is not set");
+              "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; missing: ", missing);
   return false;
 }
 
