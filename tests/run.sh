@@ -5,7 +5,7 @@
 #
 #   bash tests/run.sh              the tests
 #   bash tests/run.sh --full       and what takes longer, each a test of its own: format, clang, sanitizers, both oneDNNs, header cost
-#   bash tests/run.sh --nightly    and all of that, with the MPI tests many times over
+#   bash tests/run.sh --nightly    and all of that, with the MPI tests many times over and what sanitizers make slow
 #
 # Whatever stands behind these goes to ctest: bash tests/run.sh -R reducer. Ends with ctest's closing lines; the exit status is 0 if and only
 # if everything passed.

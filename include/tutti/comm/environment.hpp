@@ -26,12 +26,17 @@ struct EnvironmentOptions {
 /// - Under mpirun or srun it initialises MPI and finalises it at the end. If the program has initialised MPI, it uses that one,
 ///   which needs MPI_THREAD_MULTIPLE (CommError), and leaves the end to the program.
 /// - With MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE set, and no MPI launcher, ranks of one host meet over TCP (env://).
-///   LOCAL_RANK and LOCAL_WORLD_SIZE are optional; without them each rank takes all cores of its host.
+///   LOCAL_RANK and LOCAL_WORLD_SIZE are optional; without them each rank takes all cores of its host. A part of the four
+///   is a ValueError if it asks for several ranks. As MPI does, ranks meet once in a process (CommError).
 /// - Without a launcher it is a world of one and never touches MPI.
 ///
 /// With several ranks an exception that nobody catches ends the whole job at once, with the message "rank R: ..." once; so
 /// does one that unwinds through the Environment, or a program that calls exit() before its Environment ends. The exit
-/// code is not 0. A world of one ends as any C++ program does.
+/// code is not 0. What a rank has printed leaves its buffers, whatever it is computing. A world of one ends as any C++ program
+/// does. Waits for ranks that do not come end by the deadline (TimeoutError; the start of MPI, which can't be left, ends the
+/// process with that message).
+///
+/// A process that a rank forks is no rank: it computes on one thread, can't communicate (CommError), and ends on its own.
 class TUTTI_API Environment {
  public:
   /// A job without command-line options.
