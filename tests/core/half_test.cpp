@@ -41,6 +41,7 @@ class SmallFloat : public ::testing::Test {
   }
 
   static std::uint32_t converted(float value) { return Type(value).bits; }
+  static std::uint32_t converted(double value) { return Type(value).bits; }
 };
 
 using Formats = ::testing::Types<HalfFormat, BFloat16Format>;
@@ -81,6 +82,26 @@ TYPED_TEST(SmallFloat, RoundsToNearestAndTiesToEvenAtEveryBorder) {
     ASSERT_EQ(this->converted(-std::nextafter(border, 0.0F)), pattern | 0x8000U);
     ASSERT_EQ(this->converted(-std::nextafter(border, INFINITY)), (pattern + 1) | 0x8000U);
   }
+}
+
+// Doubles beside a border are nearer to it than any float but the border itself.
+TYPED_TEST(SmallFloat, DoublesRoundOnceAtEveryBorder) {
+  for (std::uint32_t pattern = 0; pattern < TestFixture::kInfinity; ++pattern) {
+    const double border = (this->magnitude(pattern) + this->magnitude(pattern + 1)) / 2;
+    const std::uint32_t even = pattern + (pattern & 1U);
+    ASSERT_EQ(this->converted(border), even) << pattern;
+    ASSERT_EQ(this->converted(std::nextafter(border, 0.0)), pattern);
+    ASSERT_EQ(this->converted(std::nextafter(border, 1e300)), pattern + 1);
+    ASSERT_EQ(this->converted(-border), even | 0x8000U);
+    ASSERT_EQ(this->converted(-std::nextafter(border, 0.0)), pattern | 0x8000U);
+    ASSERT_EQ(this->converted(-std::nextafter(border, 1e300)), (pattern + 1) | 0x8000U);
+  }
+  EXPECT_EQ(this->converted(1e300), TestFixture::kInfinity);
+  EXPECT_EQ(this->converted(-1e300), TestFixture::kInfinity | 0x8000U);
+  EXPECT_EQ(this->converted(static_cast<double>(INFINITY)), TestFixture::kInfinity);
+  EXPECT_EQ(this->converted(1e-300), 0U);
+  EXPECT_EQ(this->converted(-1e-300), 0x8000U);
+  EXPECT_TRUE(std::isnan(static_cast<float>(typename TestFixture::Type(std::nan("")))));
 }
 
 TYPED_TEST(SmallFloat, RandomFloatsRoundAsInDouble) {

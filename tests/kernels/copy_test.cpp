@@ -179,6 +179,63 @@ TEST(Copy, FloatsRoundToHalvesAsASingleValueDoes) {
   }
 }
 
+// Doubles on, just below and just above all borders between two halves of either sign, and where float ends.
+std::vector<double> doubles_around_borders(bool brain) {
+  const auto number = [brain](int bits) {
+    const auto pattern = static_cast<std::uint16_t>(bits);
+    return static_cast<double>(brain ? float(BFloat16::from_bits(pattern)) : float(Half::from_bits(pattern)));
+  };
+  std::vector<double> values = {0.0,          1e300,  std::numeric_limits<double>::infinity(),
+                                std::nan(""), 1e-300, 0x1p-150};
+  for (int bits = 0; std::isfinite(number(bits + 1)); ++bits) {
+    const double border = (number(bits) + number(bits + 1)) / 2;
+    values.insert(values.end(), {border, std::nextafter(border, 0.0), std::nextafter(border, 1e300)});
+  }
+  const std::size_t count = values.size();
+  for (std::size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+  return values;
+}
+
+TEST(Copy, DoublesRoundToHalvesOnce) {
+  for (const bool brain : {false, true}) {
+    const std::vector<double> values = doubles_around_borders(brain);
+    const auto count = static_cast<std::int64_t>(values.size());
+    StridedArray doubles(TUTTI_F64, {count});
+    std::copy(values.begin(), values.end(), static_cast<double*>(doubles.view().data));
+    StridedArray halves(brain ? TUTTI_BF16 : TUTTI_F16, {count});
+    ASSERT_EQ(copy_array(halves, doubles), TUTTI_OK);
+    const auto* result = static_cast<const std::uint16_t*>(halves.view().data);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isnan(values[i])) {
+        ASSERT_TRUE(
+            std::isnan(brain ? float(BFloat16::from_bits(result[i])) : float(Half::from_bits(result[i]))));
+      } else {
+        ASSERT_EQ(result[i], brain ? BFloat16(values[i]).bits : Half(values[i]).bits) << values[i];
+      }
+    }
+  }
+}
+
+TEST(Fill, RoundsADoubleToAHalfOnce) {
+  // Just above the border between 1 and the next number of each format.
+  for (const auto& [dtype, step] : {std::pair(TUTTI_F16, 0x1p-10), std::pair(TUTTI_BF16, 0x1p-7)}) {
+    StridedArray out(dtype, {40});
+    const tutti_fill call{nullptr, {1 + step / 2 + 0x1p-40, 1}, out.view()};
+    ASSERT_EQ(cpu::fill(&call), TUTTI_OK);
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(out.get(i), 1 + step) << i;
+  }
+}
+
+TEST(Arange, RoundsToHalvesOnce) {
+  StridedArray out(TUTTI_F16, {2});
+  tutti_arange call{};
+  call.out = out.view();
+  call.start.f = 0;
+  call.step.f = 1 + 0x1p-11 + 0x1p-40;
+  ASSERT_EQ(cpu::arange(&call), TUTTI_OK);
+  EXPECT_EQ(out.get(1), 1 + 0x1p-10);
+}
+
 TEST(Fill, WritesEveryElementAndNothingElse) {
   for (const std::int32_t dtype : kAll) {
     for (const Layout layout : {Layout::kContiguous, Layout::kTransposed, Layout::kSpread, Layout::kPadded}) {

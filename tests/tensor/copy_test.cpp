@@ -137,6 +137,15 @@ TEST(Fill, WritesEveryDtype) {
   EXPECT_EQ(full({2}, -7, DType::kFloat16).to_vector<float>(), (std::vector<float>{-7, -7}));
 }
 
+TEST(Conversion, DoubleBecomesTheNearestHalf) {
+  const double above = 1 + 0x1p-11 + 0x1p-40;  // the border's float neighbour would be the border itself
+  EXPECT_EQ(full({1}, above, DType::kFloat64).to(DType::kFloat16).item<double>(), 1 + 0x1p-10);
+  EXPECT_EQ(full({40}, above, DType::kFloat64).to(DType::kFloat16).to_vector<double>(),
+            std::vector<double>(40, 1 + 0x1p-10));
+  EXPECT_EQ(full({1}, above, DType::kFloat16).item<double>(), 1 + 0x1p-10);
+  EXPECT_EQ(tensor({1 + 0x1p-8 + 0x1p-40}, DType::kBFloat16).item<double>(), 1 + 0x1p-7);
+}
+
 TEST(Fill, TouchesTheViewOnly) {
   const Tensor x = zeros({3, 4});
   raw::fill(raw::slice(x, 1, 1, 4, 2), 5);

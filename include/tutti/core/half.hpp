@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// IEEE binary16 and bfloat16 storage types. Conversions from float round to nearest even and keep
-/// subnormals, infinities and NaN. Header only and free of library calls, so that device code can include it.
+/// IEEE binary16 and bfloat16 storage types. Conversions from float and double round once, to nearest even, and
+/// keep subnormals, infinities and NaN. Header only and free of library calls, so that device code can include
+/// it.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #if defined(__CUDACC__)
@@ -19,6 +21,18 @@ TUTTI_HOST_DEVICE constexpr std::uint32_t float_bits(float value) {
   return __builtin_bit_cast(std::uint32_t, value);
 }
 TUTTI_HOST_DEVICE constexpr float bits_float(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+// What a double is on its way to a narrower format: if it is no float, the one of the two floats beside it whose last bit is 1.
+// It lies on no border between two halves and on the double's side of each, so that rounding it gives the double's half.
+// [Boldo and Melquiond 2008]
+TUTTI_HOST_DEVICE constexpr float round_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const std::uint32_t bits = float_bits(nearest);
+  const double given = nearest;
+  if (given == value || value != value || (bits & 1U) != 0U) return nearest;
+  const bool is_short_of_it = (given < value) == (value > 0);  // nearer to 0 than the double is
+  return bits_float(is_short_of_it ? bits + 1U : bits - 1U);
+}
 
 TUTTI_HOST_DEVICE constexpr std::uint16_t float_to_bfloat16(float value) {
   const std::uint32_t bits = float_bits(value);
@@ -64,6 +78,8 @@ struct Half {
   std::uint16_t bits = 0;
   Half() = default;
   TUTTI_HOST_DEVICE constexpr explicit Half(float value) : bits(detail::float_to_half(value)) {}
+  template <std::same_as<double> Double>  // a template, so that an integer is no ambiguity
+  TUTTI_HOST_DEVICE constexpr explicit Half(Double value) : Half(detail::round_to_odd(value)) {}
   TUTTI_HOST_DEVICE constexpr operator float() const {
     return detail::half_to_float(bits);
   }  // NOLINT: implicit, exact
@@ -79,6 +95,8 @@ struct BFloat16 {
   std::uint16_t bits = 0;
   BFloat16() = default;
   TUTTI_HOST_DEVICE constexpr explicit BFloat16(float value) : bits(detail::float_to_bfloat16(value)) {}
+  template <std::same_as<double> Double>
+  TUTTI_HOST_DEVICE constexpr explicit BFloat16(Double value) : BFloat16(detail::round_to_odd(value)) {}
   TUTTI_HOST_DEVICE constexpr operator float() const {  // NOLINT: implicit, exact
     return detail::bits_float(static_cast<std::uint32_t>(bits) << 16U);
   }

@@ -11,6 +11,7 @@ tutti_status arange(const tutti_arange* call) noexcept {
     if (numel(call->out) == 0) return;
     const std::int32_t dtype = call->out.dtype;
     const bool floating = is_floating(dtype);
+    const bool half = dtype == TUTTI_F16 || dtype == TUTTI_BF16;
     const std::int32_t computed = floating ? TUTTI_F64 : TUTTI_I64;
     const std::int32_t stored = compute_dtype(dtype);
     const LogicalBlocks<1> blocks({&call->out});
@@ -21,6 +22,7 @@ tutti_status arange(const tutti_arange* call) noexcept {
         double* out = reinterpret_cast<double*>(values.bytes);
         for (std::int64_t i = 0; i < count; ++i) {
           out[i] = call->start.f + static_cast<double>(first + i) * call->step.f;
+          if (half) out[i] = tutti::detail::round_to_odd(out[i]);  // a float: the conversion to it is exact
         }
       } else {
         std::int64_t* out = reinterpret_cast<std::int64_t*>(values.bytes);

@@ -18,8 +18,8 @@ ScalarElement make_scalar(const tutti_scalar& value, std::int32_t dtype) noexcep
   switch (static_cast<DType>(dtype)) {
     case DType::kFloat64: put(element, value.f); break;
     case DType::kFloat32: put(element, static_cast<float>(value.f)); break;
-    case DType::kFloat16: put(element, Half(static_cast<float>(value.f)).bits); break;
-    case DType::kBFloat16: put(element, BFloat16(static_cast<float>(value.f)).bits); break;
+    case DType::kFloat16: put(element, Half(value.f).bits); break;
+    case DType::kBFloat16: put(element, BFloat16(value.f).bits); break;
     case DType::kInt64: put(element, value.i); break;
     case DType::kInt32: put(element, static_cast<std::int32_t>(value.i)); break;
     case DType::kInt16: put(element, static_cast<std::int16_t>(value.i)); break;

@@ -29,10 +29,9 @@ decltype(auto) visit_dtype(std::int32_t dtype, const F& f) {
 }
 
 namespace detail {
-// double rounds to f16 and bf16 through float.
 template <class T, class Number>
 T element_from(Number value) {
-  if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>) {
+  if constexpr (sizeof(T) == 2 && std::is_integral_v<Number> && !std::is_integral_v<T>) {
     return T(static_cast<float>(value));
   } else if constexpr (std::is_same_v<T, bool>) {
     return value != Number{};

@@ -35,12 +35,22 @@ struct IntegerRange {
       kBits == 63 ? 0x1p63 : static_cast<double>(std::uint64_t{1} << (kBits & 63));
 };
 
+// The float from which a half is rounded.
+template <class S>
+[[gnu::always_inline]] inline float float_before_half(S x) {
+  if constexpr (std::is_same_v<S, double>) {
+    return round_to_odd(x);
+  } else {
+    return static_cast<float>(x);
+  }
+}
+
 template <class D, class S>
 [[gnu::always_inline]] inline D cast(S x) {
   if constexpr (std::is_same_v<D, Float16Bits>) {
-    return Float16Bits{float_to_half(static_cast<float>(x))};
+    return Float16Bits{float_to_half(float_before_half(x))};
   } else if constexpr (std::is_same_v<D, BFloat16Bits>) {
-    return BFloat16Bits{float_to_bfloat16(static_cast<float>(x))};
+    return BFloat16Bits{float_to_bfloat16(float_before_half(x))};
   } else if constexpr (std::is_same_v<D, bool>) {
     return x != S(0);
   } else if constexpr (std::is_floating_point_v<S> && std::is_integral_v<D>) {

@@ -38,6 +38,17 @@ struct BFloat16Bits {
   return static_cast<std::uint16_t>(x != x ? quiet_nan : rounded);
 }
 
+// core/half.hpp's. Which way the double lies goes through a number, so that no mask changes its width.
+[[gnu::always_inline]] inline float round_to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  const double given = nearest;
+  const auto side = static_cast<float>(x > given ? 1.0 : (x < given ? -1.0 : 0.0));  // 0 for NaN
+  const std::uint32_t bits = bits_of_float(nearest);
+  const std::uint32_t sign = (bits_of_float(side) ^ bits) >> 31U;  // 1: the double is nearer to 0
+  const std::uint32_t step = side != 0.0F ? 1U - 2U * sign : 0U;
+  return float_of_bits((bits & 1U) == 0U ? bits + step : bits);
+}
+
 [[gnu::always_inline]] inline float half_to_float(std::uint16_t x) {
   const std::uint32_t magnitude = static_cast<std::uint32_t>(x & 0x7fffU) << 13U;
   const std::uint32_t scaled = bits_of_float(float_of_bits(magnitude) * 0x1p112F);  // exact, subnormals too
