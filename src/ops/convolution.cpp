@@ -2,10 +2,11 @@
 // Convolution. Forward above backward; the public function last.
 #include "tutti/ops/convolution.hpp"
 
-#include "core/integers.hpp"
 #include "ops/dispatch.hpp"
 #include "ops/matmul_support.hpp"
+#include "ops/op_support.hpp"
 #include "ops/option_checks.hpp"
+#include "ops/window.hpp"
 #include "tutti/autograd/function.hpp"
 
 namespace tutti {
@@ -34,6 +35,10 @@ struct Geometry {
   }
 };
 
+ops::Windows windows_of(const Tensor& x, const Tensor& weight, const Conv2dFunctionOptions& o) {
+  return {x.sizes(), weight.size(2), weight.size(3), o.stride, o.padding, o.dilation};
+}
+
 // y = x * w + b (cross-correlation).  dx = transposed convolution of g with w, dw = correlation of x with g, db = sum of g.
 struct Conv2d : Function<Conv2d> {
   static constexpr CastPolicy kCast = CastPolicy::kLowerPrecision;
@@ -46,13 +51,8 @@ struct Conv2d : Function<Conv2d> {
                         const Conv2dFunctionOptions& o) {
     ctx.state().options = o;
     ctx.save(x, weight);
-    const auto kh = static_cast<int>(weight.size(2));
-    const auto kw = static_cast<int>(weight.size(3));
-    Tensor y =
-        channels_last({x.size(0), weight.size(0),
-                       window_count(x.size(2), kh, o.stride.height, o.padding.height, o.dilation.height),
-                       window_count(x.size(3), kw, o.stride.width, o.padding.width, o.dilation.width)},
-                      x);
+    const ops::Windows windows = windows_of(x, weight, o);
+    Tensor y = channels_last({x.size(0), weight.size(0), windows.height.count(), windows.width.count()}, x);
     tutti_conv2d args;
     args.stream = dispatch::stream_of(x.device());
     ctx.state().fill(args);
@@ -101,15 +101,16 @@ struct Conv2d : Function<Conv2d> {
   }
 };
 
-void check_geometry(const Tensor& x, const Tensor& weight, const Conv2dFunctionOptions& o) {
-  const Size2d kernel(static_cast<int>(weight.size(2)), static_cast<int>(weight.size(3)));
-  ops::check_convolution("conv2d", o.stride, o.padding, o.dilation);
-  TUTTI_CHECK(kernel.height > 0 && kernel.width > 0, ShapeError, "conv2d: the kernel is empty, weight ",
+// Checks the options, and replaces those that kernels may not be able to compute with by others of the same effect.
+Conv2dFunctionOptions checked_geometry(const Tensor& x, const Tensor& weight, Conv2dFunctionOptions options) {
+  ops::check_convolution("conv2d", options.stride, options.padding, options.dilation);
+  TUTTI_CHECK(weight.size(2) > 0 && weight.size(3) > 0, ShapeError, "conv2d: the kernel is empty, weight ",
               weight.sizes());
-  TUTTI_CHECK(x.size(2) + 2 * o.padding.height >= o.dilation.height * (kernel.height - 1) + 1 &&
-                  x.size(3) + 2 * o.padding.width >= o.dilation.width * (kernel.width - 1) + 1,
-              ShapeError, "conv2d: the kernel of weight ", weight.sizes(),
-              " is larger than the padded image of x ", x.sizes());
+  const ops::Windows windows = windows_of(x, weight, options);
+  windows.check("conv2d", x.sizes(), weight.size(0), x.dtype(), "the kernel of weight ", weight.sizes());
+  options.stride = windows.stride();
+  options.dilation = windows.dilation();
+  return options;
 }
 
 }  // namespace
@@ -133,8 +134,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               " with ", options.groups, " groups wants ", weight.size(1) * options.groups);
   TUTTI_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), ShapeError,
               "conv2d: bias must be [", weight.size(0), "], given ", bias.sizes());
-  check_geometry(x, weight, options);
-  return Conv2d::apply(x, weight, bias, options);
+  return Conv2d::apply(x, weight, bias, checked_geometry(x, weight, options));
 }
 
 }  // namespace tutti

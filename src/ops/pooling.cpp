@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools. Each op: forward above backward; the public functions last.
-#include "core/integers.hpp"
+#include <limits>
+
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "ops/option_checks.hpp"
+#include "ops/window.hpp"
 #include "tutti/autograd/function.hpp"
 #include "tutti/ops/convolution.hpp"
 
@@ -39,25 +41,25 @@ Window make_window(const char* name, const Tensor& x, Size2d kernel, Size2d stri
   TUTTI_CHECK(x.dim() == 4, ShapeError, name, ": x must be [N, C, H, W], given ", x.sizes());
   ops::check_window(name, kernel, stride, padding, dilation);
   if (stride == Size2d()) stride = kernel;
-  TUTTI_CHECK(x.size(2) + 2 * padding.height >= dilation.height * (kernel.height - 1) + 1 &&
-                  x.size(3) + 2 * padding.width >= dilation.width * (kernel.width - 1) + 1,
-              ShapeError, name, ": a window of ", kernel.height, " x ", kernel.width,
-              " is larger than the padded image of x ", x.sizes());
+  // Places in a window are counted in 32 bits.
+  TUTTI_CHECK(std::int64_t{kernel.height} * kernel.width <= std::numeric_limits<std::int32_t>::max(),
+              ShapeError, name, ": a window of ", kernel.height, " x ", kernel.width, " has more than ",
+              std::numeric_limits<std::int32_t>::max(), " places");
+  const ops::Windows windows(x.sizes(), kernel.height, kernel.width, stride, padding, dilation);
+  windows.check(name, x.sizes(), x.size(1), x.dtype(), "a window of ", kernel.height, " x ", kernel.width);
   Window window;
   window.kernel = kernel;
-  window.stride = stride;
+  window.stride = windows.stride();
   window.padding = padding;
-  window.dilation = dilation;
+  window.dilation = windows.dilation();
   window.sizes = x.sizes();
   window.strides = raw::is_dense(x) ? x.strides() : raw::contiguous_strides(x.sizes());
   return window;
 }
 
 Tensor allocate_output(const Window& w, const Tensor& x, DType dtype) {
-  const Dims sizes{
-      x.size(0), x.size(1),
-      window_count(x.size(2), w.kernel.height, w.stride.height, w.padding.height, w.dilation.height),
-      window_count(x.size(3), w.kernel.width, w.stride.width, w.padding.width, w.dilation.width)};
+  const ops::Windows windows(x.sizes(), w.kernel.height, w.kernel.width, w.stride, w.padding, w.dilation);
+  const Dims sizes{x.size(0), x.size(1), windows.height.count(), windows.width.count()};
   const bool last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
   return last ? empty_strided(sizes, raw::channels_last_strides(sizes), dtype, x.device())
               : empty(sizes, dtype, x.device());

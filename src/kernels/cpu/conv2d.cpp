@@ -72,7 +72,7 @@ bool shapes_fit(const tutti_conv2d& call) {
   for (int d = 0; d < 2; ++d) {
     if (call.stride[d] < 1 || call.dilation[d] < 1 || call.padding[d] < 0 || w.sizes[2 + d] < 1) return false;
     const std::int64_t reach = call.dilation[d] * (w.sizes[2 + d] - 1) + 1;
-    if (reach > x.sizes[2 + d] + 2 * call.padding[d]) return false;
+    if (reach > x.sizes[2 + d] + std::int64_t{2} * call.padding[d]) return false;
     if (y.sizes[2 + d] !=
         window_count(x.sizes[2 + d], w.sizes[2 + d], call.stride[d], call.padding[d], call.dilation[d]))
       return false;

@@ -23,7 +23,7 @@ bool shapes_fit(const tutti_pool2d& call) {
   if (x.ndim != 4 || y.ndim != 4 || x.sizes[0] != y.sizes[0] || x.sizes[1] != y.sizes[1]) return false;
   for (int d = 0; d < 2; ++d) {
     if (call.kernel[d] < 1 || call.stride[d] < 1 || call.padding[d] < 0 || call.dilation[d] < 1) return false;
-    if (2 * call.padding[d] > call.kernel[d]) return false;
+    if (call.padding[d] > call.kernel[d] / 2) return false;
     // Each window begins inside the image or its left padding, so that none is empty.
     if (y.sizes[2 + d] > 0 && (y.sizes[2 + d] - 1) * call.stride[d] >= x.sizes[2 + d] + call.padding[d])
       return false;
