@@ -112,7 +112,8 @@ Tensor cat(const std::vector<Tensor>& tensors, int dim) {
                 " must be equal: tensor 0 has shape ", first.sizes(), ", tensor ", i, " ", part.sizes());
     TUTTI_CHECK(part.device() == first.device(), DeviceError, "cat: tensor 0 is on ", first.device(),
                 ", tensor ", i, " on ", part.device());
-    sizes[d] += part.size(d);
+    TUTTI_CHECK(!__builtin_add_overflow(sizes[d], part.size(d), &sizes[d]), ShapeError,
+                "cat: the sizes in dim ", d, " together exceed 63 bits");
     dtype = promote_types(dtype, part.dtype());
   }
   return Cat::apply(parts, d, sizes, dtype);

@@ -63,7 +63,11 @@ Tensor Tensor::contiguous(MemoryFormat format) const {
   return is_contiguous(format) ? *this : Contiguous::apply(*this, format);
 }
 Tensor Tensor::clone() const { return Clone::apply(*this); }
-Tensor Tensor::to(DType dtype) const { return dtype == this->dtype() ? *this : ToDType::apply(*this, dtype); }
+Tensor Tensor::to(DType dtype) const {
+  TUTTI_CHECK(static_cast<int>(dtype) < kDTypeCount, DTypeError, "to: ", static_cast<int>(dtype),
+              " is no dtype");
+  return dtype == this->dtype() ? *this : ToDType::apply(*this, dtype);
+}
 Tensor Tensor::to(Device device, bool /*non_blocking*/) const {
   return device == this->device() ? *this : ToDevice::apply(*this, device);
 }

@@ -36,6 +36,7 @@ std::int64_t arange_count(Scalar start, Scalar end, Scalar step) {
                 " are too many elements");
     return static_cast<std::int64_t>(count);
   }
+  for (const Scalar number : {start, end, step}) raw::check_number("arange", DType::kInt64, number);
   // Unsigned: the distance may exceed 63 bits.
   const auto low = static_cast<std::uint64_t>(by > 0 ? start.to_int64() : end.to_int64());
   const auto high = static_cast<std::uint64_t>(by > 0 ? end.to_int64() : start.to_int64());
@@ -78,10 +79,7 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device
   TUTTI_CHECK(sizes.size() == strides.size(), ShapeError, "empty_strided: sizes ", sizes, " and strides ",
               strides, " differ in length");
   const std::int64_t numel = detail::checked_numel(sizes, "empty_strided");
-  for (const std::int64_t stride : strides) {
-    TUTTI_CHECK(stride >= 0, ShapeError, "empty_strided: strides can't be negative, given ", strides);
-  }
-  const std::int64_t elements = detail::extent(sizes, strides);
+  const std::int64_t elements = detail::checked_extent(sizes, strides, "empty_strided");
   detail::Storage* storage =
       detail::allocate_storage(device, detail::checked_bytes(elements, dtype, "empty_strided"));
   return detail::make_tensor(storage, storage->data, dtype, sizes, strides, numel,
@@ -138,7 +136,8 @@ Tensor linspace(double start, double end, std::int64_t steps, DType dtype, Devic
 Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype, Device device) {
   if (columns == -1) columns = rows;
   Tensor result = filled(raw::allocate({rows, columns}, dtype, device, "eye"), 0, "eye");
-  raw::fill(raw::as_strided(result, {std::min(rows, columns)}, {columns + 1}), 1);
+  // The step down the diagonal can't overflow where there is one.
+  if (result.numel() > 0) raw::fill(raw::as_strided(result, {std::min(rows, columns)}, {columns + 1}), 1);
   return result;
 }
 
@@ -177,11 +176,10 @@ Tensor wrap(void* data, const Dims& sizes, DType dtype, const Dims& strides, Dev
   const bool row_major = strides.empty();
   TUTTI_CHECK(row_major || strides.size() == sizes.size(), ShapeError, "from_blob: sizes ", sizes,
               " and strides ", strides, " differ in length");
-  for (const std::int64_t stride : strides) {
-    TUTTI_CHECK(stride >= 0, ShapeError, "from_blob: strides can't be negative, given ", strides);
-  }
   const Dims actual = row_major ? raw::contiguous_strides(sizes) : strides;
-  const std::size_t bytes = detail::checked_bytes(detail::extent(sizes, actual), dtype, "from_blob");
+  // The strides of an empty tensor may have wrapped around: only those that were given are checked.
+  const std::int64_t elements = row_major ? numel : detail::checked_extent(sizes, strides, "from_blob");
+  const std::size_t bytes = detail::checked_bytes(elements, dtype, "from_blob");
   detail::Storage* storage = detail::wrap_storage(device, data, bytes, std::move(release));
   return detail::make_tensor(storage, data, dtype, sizes, actual, numel, detail::is_row_major(sizes, actual));
 }

@@ -18,7 +18,7 @@ std::string to_text(const Dims& dims) {
   return text + "]";
 }
 
-Dims broadcast_shapes(const Dims& a, const Dims& b) {
+Dims broadcast_shapes(const Dims& a, const Dims& b, std::string_view op) {
   const Dims& longer = a.size() >= b.size() ? a : b;
   const Dims& shorter = a.size() >= b.size() ? b : a;
   Dims sizes = longer;
@@ -27,7 +27,7 @@ Dims broadcast_shapes(const Dims& a, const Dims& b) {
     std::int64_t& size = sizes[offset + d];
     const std::int64_t other = shorter[d];
     if (size == other || other == 1) continue;
-    TUTTI_CHECK(size == 1, ShapeError, "shapes ", a, " and ", b,
+    TUTTI_CHECK(size == 1, ShapeError, op, op.empty() ? "" : ": ", "shapes ", a, " and ", b,
                 " do not broadcast: ", a[a.size() - shorter.size() + d], " against ",
                 b[b.size() - shorter.size() + d], " in dim ", d - shorter.size());
     size = other;
@@ -195,6 +195,23 @@ std::int64_t extent(const Dims& sizes, const Dims& strides) noexcept {
     last += (sizes[d] - 1) * strides[d];
   }
   return last + 1;
+}
+
+std::int64_t checked_extent(const Dims& sizes, const Dims& strides, const char* op) {
+  bool overflow = false;
+  bool is_empty = false;
+  std::int64_t total = 1;
+  for (int d = 0; d < sizes.size(); ++d) {
+    is_empty |= sizes[d] == 0;
+    TUTTI_CHECK(strides[d] >= 0, ShapeError, op, ": strides can't be negative, given ", strides);
+    // One step more than is touched: views multiply a size by its stride.
+    std::int64_t reach = 0;
+    overflow |= __builtin_mul_overflow(sizes[d], strides[d], &reach) ||
+                (sizes[d] > 1 && __builtin_add_overflow(total, reach - strides[d], &total));
+  }
+  TUTTI_CHECK(!overflow || is_empty, ShapeError, op, ": shape ", sizes, " with strides ", strides,
+              " reaches beyond 63 bits");
+  return extent(sizes, strides);
 }
 
 }  // namespace detail

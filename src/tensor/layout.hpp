@@ -28,5 +28,7 @@ bool is_dense(const Dims& sizes, const Dims& strides);
 bool may_overlap_itself(const Dims& sizes, const Dims& strides);
 // Elements from the first to the last that is touched; 0 for empty arrays.
 std::int64_t extent(const Dims& sizes, const Dims& strides) noexcept;
+// The same for strides that somebody gave: ShapeError naming `op` if one is negative or leads beyond 63 bits.
+std::int64_t checked_extent(const Dims& sizes, const Dims& strides, const char* op);
 
 }  // namespace tutti::detail

@@ -121,6 +121,8 @@ std::int64_t checked_numel(const Dims& sizes, const char* op) {
 }
 
 std::size_t checked_bytes(std::int64_t numel, DType dtype, const char* op) {
+  TUTTI_CHECK(static_cast<int>(dtype) < kDTypeCount, DTypeError, op, ": ", static_cast<int>(dtype),
+              " is no dtype");
   std::int64_t bytes = 0;
   const bool overflow = __builtin_mul_overflow(numel, static_cast<std::int64_t>(size_of(dtype)), &bytes);
   TUTTI_CHECK(!overflow, ShapeError, op, ": ", numel, " elements of ", dtype, " exceed 63 bits of bytes");

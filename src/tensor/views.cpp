@@ -148,10 +148,11 @@ Tensor unsqueeze(const Tensor& tensor, int dim) {
   const int d = normalize_new_dim(dim, tensor.dim(), "unsqueeze");
   Dims sizes = tensor.sizes();
   Dims strides = tensor.strides();
-  // The stride that a row-major array would have there.
-  const std::int64_t stride = d < tensor.dim() ? sizes[d] * strides[d] : 1;
+  // The stride that a row-major array would have there; unsigned: those of an empty tensor may wrap around.
+  const std::uint64_t stride =
+      d < tensor.dim() ? static_cast<std::uint64_t>(sizes[d]) * static_cast<std::uint64_t>(strides[d]) : 1;
   sizes.insert(d, 1);
-  strides.insert(d, stride);
+  strides.insert(d, static_cast<std::int64_t>(stride));
   return as_strided(tensor, sizes, strides);
 }
 

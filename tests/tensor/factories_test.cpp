@@ -75,6 +75,33 @@ TEST(EmptyStrided, TakesJustTheMemoryItNeeds) {
                            "empty_strided: strides can't be negative, given [-1]");
 }
 
+// The place of the last element, or its address in bytes, is beyond 63 bits.
+TEST(EmptyStrided, StridesThatLeadBeyondTheAddressSpaceAreErrors) {
+  const std::int64_t far = std::int64_t{1} << 62;
+  expect_error<ShapeError>(
+      [&] { empty_strided({5}, {far}, DType::kUInt8); },
+      "empty_strided: shape [5] with strides [4611686018427387904] reaches beyond 63 bits");
+  expect_error<ShapeError>([&] { empty_strided({2, 2}, {far, far}, DType::kUInt8); }, "beyond 63 bits");
+  expect_error<ShapeError>([&] { empty_strided({2}, {far / 2}, DType::kFloat32); },
+                           "empty_strided: 2305843009213693953 elements of float32 exceed 63 bits of bytes");
+  EXPECT_EQ(empty_strided({1, 3}, {INT64_MAX, 1}).storage_bytes(), 12U);
+  EXPECT_EQ(empty_strided({0, 5}, {far, far}).storage_bytes(), 0U);
+  EXPECT_EQ(empty_strided({0, 5}, {far, far}).unsqueeze(1).sizes(), (Dims{0, 1, 5}));
+  float numbers[9] = {};
+  expect_error<ShapeError>(
+      [&] {
+        from_blob(numbers, {3, 3}, DType::kFloat32, {far, far});
+      },
+      "from_blob: shape [3, 3] with strides");
+  EXPECT_EQ(eye(0, INT64_MAX).sizes(), (Dims{0, INT64_MAX}));
+}
+
+TEST(Empty, WhatIsNoDTypeIsAnError) {
+  expect_error<DTypeError>([] { empty({2}, static_cast<DType>(99)); }, "empty: 99 is no dtype");
+  expect_error<DTypeError>([] { zeros({2}, static_cast<DType>(10)); }, "zeros: 10 is no dtype");
+  expect_error<DTypeError>([] { ones({2}).to(static_cast<DType>(99)); }, "to: 99 is no dtype");
+}
+
 TEST(Filled, FactoriesHoldTheirValue) {
   EXPECT_EQ(values_of<float>(zeros({2, 2})), std::vector<float>(4, 0));
   EXPECT_EQ(values_of<float>(ones({3})), std::vector<float>(3, 1));
@@ -106,6 +133,11 @@ TEST(Arange, ImpossibleStepsAreErrors) {
   expect_error<ValueError>([] { arange(0, 1e300, 1e-10); },
                            "arange: 0 to 1e+300 by 1e-10 are too many elements");
   expect_error<DTypeError>([] { arange(0, 2, 1, DType::kBool); }, "arange: no sequence of bool");
+}
+
+TEST(Arange, NumbersBeyondInt64AreErrors) {
+  expect_error<ValueError>([] { arange(UINT64_MAX - 2, UINT64_MAX, 1); },
+                           "arange: int64 can't hold the value 18446744073709551613");
 }
 
 TEST(Linspace, ReachesBothEndsExactly) {

@@ -56,6 +56,8 @@ TEST(Broadcast, MisfitNamesBothShapesAndTheDim) {
               broadcast_shapes({4, 1}, {2, 3, 5});
             }),
             "shapes [4, 1] and [2, 3, 5] do not broadcast: 4 against 3 in dim -2");
+  EXPECT_EQ(error_of<ShapeError>([] { broadcast_shapes({3}, {2}, "add"); }),
+            "add: shapes [3] and [2] do not broadcast: 3 against 2 in dim -1");
   EXPECT_TRUE(contains(error_of<ShapeError>([] { broadcast_shapes({0}, {2}); }), "0 against 2"));
 }
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/core/error.hpp"
@@ -97,7 +98,7 @@ class Dims {
 
 /// "[2, 3]".
 TUTTI_API std::string to_text(const Dims& dims);
-/// Sizes that both broadcast to, by NumPy's rule. Throws ShapeError naming both.
-TUTTI_API Dims broadcast_shapes(const Dims& a, const Dims& b);
+/// Sizes that both broadcast to, by NumPy's rule. Throws ShapeError naming both, and the operation if it is given.
+TUTTI_API Dims broadcast_shapes(const Dims& a, const Dims& b, std::string_view op = {});
 
 }  // namespace tutti
