@@ -13,6 +13,7 @@ namespace {
 void draw(const char* name, const Tensor& tensor, int kind, double a, double b, Generator* generator) {
   TUTTI_CHECK(is_floating_point(tensor.dtype()), DTypeError, name, ": wanted a floating dtype, given ",
               tensor.dtype());
+  raw::check_writable(tensor, name);
   Generator& source = generator != nullptr ? *generator : default_generator();
   const std::uint64_t numbers =
       static_cast<std::uint64_t>(tensor.numel()) * (tensor.dtype() == DType::kFloat64 ? 2 : 1);
@@ -46,8 +47,10 @@ struct Fans {
   double in, out;
 };
 Fans fans_of(const char* name, const Tensor& tensor) {
-  TUTTI_CHECK(tensor.dim() >= 2 && tensor.numel() > 0, ShapeError, name,
-              ": fan in and fan out need at least two dims, given ", tensor.sizes());
+  TUTTI_CHECK(tensor.dim() >= 2, ShapeError, name, ": fan in and fan out need at least two dims, given ",
+              tensor.sizes());
+  TUTTI_CHECK(tensor.numel() > 0, ShapeError, name, ": an empty tensor has no fan in and fan out, given ",
+              tensor.sizes());
   const auto numel = static_cast<double>(tensor.numel());
   return {numel / static_cast<double>(tensor.size(0)), numel / static_cast<double>(tensor.size(1))};
 }
@@ -77,6 +80,7 @@ void normal_(const Tensor& tensor, double mean, double deviation, Generator* gen
   draw_normal("normal_", tensor, mean, deviation, generator);
 }
 void constant_(const Tensor& tensor, double value) {
+  raw::check_writable(tensor, "constant_");
   raw::fill(tensor, value, "constant_");
   raw::bump_version(tensor);
 }

@@ -2,7 +2,6 @@
 #include "ops/dispatch.hpp"
 
 #include "backend/registry.hpp"
-#include "tensor/layout.hpp"
 
 namespace tutti::dispatch {
 
@@ -98,11 +97,12 @@ void flat_view(tutti_view& view, const Tensor& tensor) {
   view.strides[0] = 1;
 }
 
-Dims broadcast_sizes(const Operands& operands) {
+Dims broadcast_sizes(const char* name, const Operands& operands) {
   Dims sizes = first_tensor(operands).sizes();
   for (int i = 0; i < operands.count; ++i) {
     const Tensor* tensor = operands.tensors[static_cast<std::size_t>(i)];
-    if (tensor != nullptr && !(tensor->sizes() == sizes)) sizes = broadcast_shapes(sizes, tensor->sizes());
+    if (tensor != nullptr && !(tensor->sizes() == sizes))
+      sizes = broadcast_shapes(sizes, tensor->sizes(), name);
   }
   return sizes;
 }
@@ -149,9 +149,7 @@ void run(const Pointwise& call, const Operands& operands, const Tensor& out, boo
 // The loops read and write element by element, so an operand may be `out` itself but not share memory with it otherwise: the
 // dense ones do overlap, of interleaved views a copy is read.
 void separate_operands(const Pointwise& call, const Tensor& out, Operands& operands) {
-  TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()),
-              ShapeError, call.name, ": elements of the tensor written in place share memory (shape ",
-              out.sizes(), ", strides ", out.strides(), ", an expanded view?); clone() it first");
+  raw::check_writable(out, call.name);
   for (std::size_t i = 0; i < static_cast<std::size_t>(operands.count); ++i) {
     const Tensor* tensor = operands.tensors[i];
     if (tensor == nullptr || tensor->is_same(out) || raw::memory_is_disjoint(out, *tensor)) continue;
@@ -179,7 +177,7 @@ Tensor pointwise(const Pointwise& call, std::initializer_list<const Tensor*> inp
     run(call, operands, out, true);
     return out;
   }
-  Tensor out = allocate_result(operands, broadcast_sizes(operands), call.result, device);
+  Tensor out = allocate_result(operands, broadcast_sizes(call.name, operands), call.result, device);
   run(call, operands, out, false);
   return out;
 }
@@ -191,7 +189,7 @@ Tensor pointwise_reusing(const Tensor& spent, const Pointwise& call,
   Operands operands;
   prepare(operands, call, device, inputs);
   const bool flat = all_flat(operands, spent) && spent.impl()->is_contiguous;
-  if (!flat && (!(broadcast_sizes(operands) == spent.sizes()) || !raw::is_dense(spent)))
+  if (!flat && (!(broadcast_sizes(call.name, operands) == spent.sizes()) || !raw::is_dense(spent)))
     return pointwise(call, inputs);
   run(call, operands, spent, flat);
   return spent;
@@ -203,8 +201,8 @@ void pointwise_into(const Tensor& out, const Pointwise& call, std::initializer_l
               ", the inputs on ", device);
   Operands operands;
   prepare(operands, call, device, inputs);
-  const Dims sizes = broadcast_sizes(operands);
-  TUTTI_CHECK(broadcast_shapes(sizes, out.sizes()) == out.sizes(), ShapeError, call.name,
+  const Dims sizes = broadcast_sizes(call.name, operands);
+  TUTTI_CHECK(broadcast_shapes(sizes, out.sizes(), call.name) == out.sizes(), ShapeError, call.name,
               ": the result of shape ", sizes, " does not fit into a tensor of shape ", out.sizes());
   TUTTI_CHECK(out.dtype() == call.result, DTypeError, call.name, ": the result is ", call.result,
               ", the tensor written in place is ", out.dtype());

@@ -199,6 +199,7 @@ struct DivScalarInPlace : Function<DivScalarInPlace> {
 // self = s.  dself = 0.
 struct FillInPlace : Function<FillInPlace> {
   static Tensor forward(Context& ctx, const Tensor& self, Scalar value) {
+    raw::check_writable(self, "fill_");
     ctx.mark_dirty(0);
     raw::fill(self, value, "fill_");
     return self;

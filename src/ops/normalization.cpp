@@ -3,6 +3,7 @@
 #include "tutti/ops/normalization.hpp"
 
 #include "ops/dispatch.hpp"
+#include "ops/op_support.hpp"
 #include "ops/option_checks.hpp"
 #include "tutti/autograd/function.hpp"
 
@@ -141,6 +142,24 @@ void check_channel_vector(const char* what, const Tensor& tensor, const Tensor& 
               " on ", tensor.device());
 }
 
+// Training writes both statistics, channel by channel while it reads the others.
+void check_statistics(const Tensor& running_mean, const Tensor& running_var, const Tensor& x,
+                      const Tensor& weight, const Tensor& bias) {
+  raw::check_writable(running_mean, "batch_norm: running_mean");
+  raw::check_writable(running_var, "batch_norm: running_var");
+  const auto check_disjoint = [](const char* written, const Tensor& out, const char* read, const Tensor& in) {
+    TUTTI_CHECK(!in.defined() || raw::memory_is_disjoint(out, in), ShapeError, "batch_norm: ", written,
+                ", which training writes, shares memory with ", read, "; clone() it first");
+  };
+  check_disjoint("running_var", running_var, "running_mean", running_mean);
+  check_disjoint("running_mean", running_mean, "x", x);
+  check_disjoint("running_var", running_var, "x", x);
+  check_disjoint("running_mean", running_mean, "weight", weight);
+  check_disjoint("running_var", running_var, "weight", weight);
+  check_disjoint("running_mean", running_mean, "bias", bias);
+  check_disjoint("running_var", running_var, "bias", bias);
+}
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
@@ -159,6 +178,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
   if (!running_mean.defined()) effective.training = true;
   TUTTI_CHECK(!effective.training || x.numel() > x.size(1) || x.numel() == 0, ShapeError,
               "batch_norm: training needs more than one value per channel, given x ", x.sizes());
+  if (effective.training && running_mean.defined())
+    check_statistics(running_mean, running_var, x, weight, bias);
   return BatchNorm::apply(x, weight, bias, running_mean, running_var, effective);
 }
 

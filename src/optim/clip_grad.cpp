@@ -120,6 +120,8 @@ double other_norm(const std::vector<Tensor>& gradients, double norm_type) {
 }
 
 void scale(Gradients& gradients, double factor) {
+  for (const auto& [gradient, copy] : gradients.not_dense)
+    raw::check_writable(gradient, "clip_grad_norm_: a gradient");
   for (std::size_t i = 0; i < gradients.used; ++i) {
     const GradientList& list = gradients.lists[i];
     const tutti_list_scale call{.stream = list.stream(), .list = list.arrays(), .factor = factor};

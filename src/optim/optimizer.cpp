@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "optim/options.hpp"
 #include "optim/parameter_list.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/core/error.hpp"
@@ -35,6 +36,7 @@ void Optimizer::add_parameters(std::vector<Tensor> parameters) {
       TUTTI_CHECK(tensors[i].is_leaf(), ValueError, "optimizer: parameter ", i, " of group ", group, " (",
                   tensors[i].dtype(), " ", tensors[i].sizes(), ") is the result of ",
                   tensors[i].grad_fn_name(), "; only leaves can be optimized");
+      raw::check_writable(tensors[i], concat("optimizer: parameter ", i, " of group ", group));
       places.push_back({tensors[i].impl(), {group, i}});
     }
   };
@@ -121,6 +123,7 @@ std::optional<double> Optimizer::initial_lr(std::size_t group) const {
 
 void Optimizer::set_initial_lr(std::size_t group, double lr) {
   check_group(group);
+  detail::check_not_negative(type_name(), "initial_lr", lr);
   impl_->groups[group].initial_lr = lr;
 }
 

@@ -63,6 +63,8 @@ void check_gradient(const Slot& slot, const Tensor& gradient) {
               gradient.device(), " for a parameter on ", parameter.device(), " of shape ", parameter.sizes());
   TUTTI_CHECK(gradient.sizes() == parameter.sizes(), ShapeError, "optimizer step: a gradient of shape ",
               gradient.sizes(), " for a parameter of shape ", parameter.sizes());
+  // A parameter may have been given other memory since the optimizer was made.
+  raw::check_writable(parameter, "optimizer step: a parameter");
 }
 
 }  // namespace

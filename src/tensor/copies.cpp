@@ -40,6 +40,17 @@ void fill_view_broadcast(tutti_view& view, const Tensor& tensor, const Dims& siz
   }
 }
 
+void check_writable(const Tensor& out, std::string_view what) {
+  TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()),
+              ShapeError, what, ": elements of the tensor to be written share memory (shape ", out.sizes(),
+              ", strides ", out.strides(), ", an expanded view?); clone() it first");
+}
+
+bool is_same_view(const Tensor& a, const Tensor& b) {
+  return a.impl()->data == b.impl()->data && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides();
+}
+
 bool memory_is_disjoint(const Tensor& out, const Tensor& in) {
   if (!out.shares_storage(in)) return true;
   const auto end = [](const Tensor& tensor) {
@@ -53,11 +64,6 @@ namespace {
 
 tutti_stream stream_on(const Tensor& tensor) { return current_stream(tensor.device()).handle(); }
 
-bool is_same_view(const Tensor& out, const Tensor& in) {
-  return out.impl()->data == in.impl()->data && out.dtype() == in.dtype() && out.sizes() == in.sizes() &&
-         out.strides() == in.strides();
-}
-
 void check_copy_shapes(const Tensor& out, const Tensor& in) {
   bool fits = in.dim() <= out.dim();
   for (int d = 1; fits && d <= in.dim(); ++d) {
@@ -65,9 +71,7 @@ void check_copy_shapes(const Tensor& out, const Tensor& in) {
     fits = size == 1 || size == out.sizes()[out.dim() - d];
   }
   TUTTI_CHECK(fits, ShapeError, "copy: shape ", in.sizes(), " does not broadcast to ", out.sizes());
-  TUTTI_CHECK(out.impl()->is_contiguous || !detail::may_overlap_itself(out.sizes(), out.strides()),
-              ShapeError, "copy: elements of the destination share memory (shape ", out.sizes(), ", strides ",
-              out.strides(), ", an expanded view?); clone() it first");
+  check_writable(out, "copy");
 }
 
 // Both on one device.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "backend/backend.h"
 #include "tutti/device/stream.hpp"
@@ -59,6 +60,10 @@ Tensor unsqueeze(const Tensor& tensor, int dim);
 // from a device to the host. ShapeError if elements of `out` share memory with each other (an expanded view)
 // or, at other places, with those of `in`.
 void copy(const Tensor& out, const Tensor& in);
+// ShapeError beginning with `what` if elements of a tensor that is to be written share memory with each other.
+void check_writable(const Tensor& out, std::string_view what);
+// True if both see the same elements in the same places.
+bool is_same_view(const Tensor& a, const Tensor& b);
 // True if no element of `in`, as it is or broadcast, lies in bytes that `out` touches.
 bool memory_is_disjoint(const Tensor& out, const Tensor& in);
 // Uninitialised and row-major. ShapeError naming op for impossible sizes.

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "support/errors.hpp"
@@ -92,6 +95,23 @@ TEST(Init, ImpossibleDistributionsAreNamed) {
 TEST(Init, FanNeedsTwoDims) {
   testing::expect_error<ShapeError>([] { nn::init::xavier_uniform_(zeros({3})); },
                                     "xavier_uniform_: fan in and fan out need at least two dims, given [3]");
+  testing::expect_error<ShapeError>(
+      [] {
+        nn::init::xavier_uniform_(zeros({0, 3}));
+      },
+      "xavier_uniform_: an empty tensor has no fan in and fan out, given [0, 3]");
+}
+
+TEST(Init, ExpandedTensorsAreRefused) {
+  const Tensor x = zeros({1});
+  for (const auto& [name, fill] : std::map<std::string, std::function<void(const Tensor&)>>{
+           {"uniform_", [](const Tensor& t) { nn::init::uniform_(t); }},
+           {"normal_", [](const Tensor& t) { nn::init::normal_(t); }},
+           {"constant_", [](const Tensor& t) { nn::init::constant_(t, 1); }}}) {
+    testing::expect_error<ShapeError>([&, &call = fill] { call(x.expand({3})); },
+                                      name + ": elements of the tensor to be written share memory");
+  }
+  EXPECT_EQ(x.item<float>(), 0);
 }
 
 }  // namespace

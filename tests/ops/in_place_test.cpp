@@ -216,7 +216,7 @@ TEST(InPlaceOps, OperandThatOverlapsTheResultElsewhereIsRefused) {
       [&] {
         ones({1, 3}).expand({2, 3}).add_(1.0);
       },
-      "add: elements of the tensor written in place share memory");
+      "add: elements of the tensor to be written share memory");
   EXPECT_EQ(values(x), values(arange(0.0, 9.0)));
   x.add_(x);  // the same elements at the same places
   EXPECT_EQ(values(x), values(arange(0.0, 18.0, 2.0)));

@@ -95,6 +95,18 @@ TEST(ClipGradNorm, ANormThatIsNotFiniteCanBeAnError) {
   EXPECT_EQ(a.grad().to_vector<float>()[0], 1.0F);
 }
 
+TEST(ClipGradNorm, AnExpandedGradientIsRefusedBeforeAnotherIsScaled) {
+  const Tensor a = parameter_with(tensor({3.0}));
+  Tensor b = zeros({2});
+  b.set_grad(tensor({4.0}).expand({2}));
+  EXPECT_TRUE(contains(error_of<ShapeError>([&] {
+                         clip_grad_norm_(std::vector<Tensor>{a, b}, 1.0);
+                       }),
+                       "clip_grad_norm_: a gradient: elements of the tensor to be written share memory"));
+  EXPECT_EQ(a.grad().item<float>(), 3);
+  EXPECT_NEAR(clip_grad_norm_(std::vector<Tensor>{a, b}, 100), std::sqrt(41.0), 1e-12);  // only measured
+}
+
 TEST(ClipGradNorm, NoGradientsHaveNormZero) {
   EXPECT_EQ(clip_grad_norm_(std::vector<Tensor>{zeros({3})}, 1.0), 0.0);
   EXPECT_EQ(clip_grad_norm_(std::vector<Tensor>{}, 1.0), 0.0);

@@ -259,5 +259,29 @@ TEST(Optimizer, ParameterListsAreChecked) {
   EXPECT_TRUE(contains(error_of<IndexError>([&] { (void)optimizer.options(4); }), "no parameter group 4"));
 }
 
+TEST(Optimizer, AnExpandedParameterIsRefusedBeforeAnythingChanges) {
+  const Tensor a = zeros({1});
+  const auto message = [](const auto& f) { return error_of<ShapeError>(f); };
+  EXPECT_TRUE(
+      contains(message([&] {
+                 Sgd({a, zeros({1}).expand({3})});
+               }),
+               "optimizer: parameter 1 of group 0: elements of the tensor to be written share memory"));
+  Sgd optimizer({a}, {.lr = 1});
+  EXPECT_TRUE(contains(message([&] {
+                         optimizer.add_group({{zeros({1}).expand({3})}, {}});
+                       }),
+                       "optimizer: parameter 0 of group 1"));
+  EXPECT_EQ(optimizer.group_count(), 1U);
+}
+
+TEST(Optimizer, AnInitialRateOutsideItsDomainIsRefused) {
+  Adam optimizer({zeros({1})});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(error_of<ValueError>([&] { optimizer.set_initial_lr(0, nan); }),
+            "Adam: initial_lr must be finite and at least 0, given nan");
+  EXPECT_FALSE(optimizer.initial_lr().has_value());
+}
+
 }  // namespace
 }  // namespace tutti::optim

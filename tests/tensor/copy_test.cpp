@@ -97,7 +97,7 @@ TEST(Copy, IntoAnExpandedViewIsAnError) {
   EXPECT_TRUE(contains(error_of<ShapeError>([&] {
                          raw::copy(x, ones({2, 3}));
                        }),
-                       "elements of the destination share memory (shape [2, 3], strides [0, 1]"));
+                       "elements of the tensor to be written share memory (shape [2, 3], strides [0, 1]"));
 }
 
 TEST(Copy, BetweenShiftedViewsIsAnError) {

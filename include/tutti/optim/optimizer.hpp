@@ -67,7 +67,7 @@ class TUTTI_API Optimizer {
 
   /// The learning rate that schedulers start from; none until a scheduler is made.
   std::optional<double> initial_lr(std::size_t group = 0) const;
-  /// Sets it; schedulers do.
+  /// Sets it; schedulers do. ValueError if it is negative or not finite.
   void set_initial_lr(std::size_t group, double lr);
 
   /// "type", each group's options ("param_groups.0.lr") and each parameter's state ("state.0.exp_avg"; parameters are
@@ -86,7 +86,8 @@ class TUTTI_API Optimizer {
   explicit Optimizer(std::initializer_list<const char*> state_names);
 
   /// Adds a group whose options the caller keeps under the same number. ValueError for an empty list, an undefined tensor,
-  /// one that is listed twice or in another group, or the result of a recorded operation.
+  /// one that is listed twice or in another group, or the result of a recorded operation; ShapeError for one whose elements
+  /// share memory with each other (an expanded view).
   void add_parameters(std::vector<Tensor> parameters);
   void check_group(std::size_t group) const;
 

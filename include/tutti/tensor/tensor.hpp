@@ -287,7 +287,8 @@ class TUTTI_API Tensor {
   Tensor& tanh_();                                      ///< this = tanh this.
   Tensor& sigmoid_();                                   ///< this = 1 / (1 + e^-this).
   Tensor& relu_();                                      ///< Negative elements become 0.
-  /// Every element becomes `value`. ValueError if an integer dtype can't hold it.
+  /// Every element becomes `value`. ValueError if an integer dtype can't hold it, ShapeError if the elements share memory with
+  /// each other.
   Tensor& fill_(Scalar value);
   Tensor& zero_();  ///< fill_(0).
   /// Writes `source`, broadcast, converted and across devices. ShapeError if the elements of this tensor
