@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "nn/placed_tensor.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/core/error.hpp"
@@ -113,11 +114,13 @@ ModuleHookHandle add_hook(Entries& entries, std::uint64_t id, typename Entries::
 }  // namespace
 
 ModuleHookHandle ModuleBase::register_forward_pre_hook(ForwardPreHook hook) {
+  TUTTI_CHECK(hook != nullptr, ValueError, "register_forward_pre_hook: the hook is empty");
   Hooks& all = hooks();
   const std::uint64_t id = all.next_id++;
   return add_hook(all.before, id, {id, std::move(hook)}, all.alive);
 }
 ModuleHookHandle ModuleBase::register_forward_hook(ForwardHook hook) {
+  TUTTI_CHECK(hook != nullptr, ValueError, "register_forward_hook: the hook is empty");
   Hooks& all = hooks();
   const std::uint64_t id = all.next_id++;
   return add_hook(all.after, id, {id, std::move(hook)}, all.alive);
@@ -225,12 +228,6 @@ std::vector<NamedModule> ModuleBase::named_modules() {
   return modules;
 }
 
-struct ModuleBase::PlacedTensor {
-  std::string name;
-  Tensor* tensor;
-  SlotKind kind;
-};
-
 void ModuleBase::collect(const std::string& prefix, std::vector<PlacedTensor>& out) const {
   for (const Slot& slot : slots_) {
     if (slot.kind == SlotKind::kChild) continue;
@@ -267,64 +264,9 @@ std::vector<Tensor> ModuleBase::parameters() const { return without_names(named_
 std::vector<Tensor> ModuleBase::buffers() const { return without_names(named_buffers()); }
 
 void ModuleBase::apply(const std::function<void(ModuleBase&)>& f) {
+  TUTTI_CHECK(f != nullptr, ValueError, "apply: the function is empty");
   for (const NamedModule& child : children_of()) child.module->apply(f);
   f(*this);
-}
-
-// ---- state ----------------------------------------------------------------------------------------------------------------
-
-StateDict ModuleBase::state_dict() const {
-  std::vector<PlacedTensor> placed;
-  collect("", placed);
-  StateDict state;
-  for (const PlacedTensor& place : placed) {
-    if (place.kind != SlotKind::kTransientBuffer) state.set(place.name, place.tensor->detach());
-  }
-  return state;
-}
-
-namespace {
-std::string lines_of(const char* what, const std::vector<std::string>& names) {
-  std::string text;
-  if (names.empty()) return text;
-  text = concat("\n  ", what, ":");
-  for (const std::string& name : names) text += concat("\n    ", name);
-  return text;
-}
-}  // namespace
-
-LoadReport ModuleBase::load_state_dict(const StateDict& state, bool strict) {
-  std::vector<PlacedTensor> placed;
-  collect("", placed);
-  LoadReport report;
-  std::unordered_set<std::string> known;
-  std::vector<std::pair<Tensor, Tensor>> copies;  // target, source
-  for (const PlacedTensor& place : placed) {
-    if (place.kind == SlotKind::kTransientBuffer) continue;
-    known.insert(place.name);
-    const StateDict::Value* value = state.find(place.name);
-    const Tensor* source = value != nullptr ? std::get_if<Tensor>(value) : nullptr;
-    if (source == nullptr) {
-      report.missing.push_back(place.name);
-    } else if (!(source->sizes() == place.tensor->sizes())) {
-      report.misshapen.push_back(
-          concat(place.name, ": module ", place.tensor->sizes(), ", state_dict ", source->sizes()));
-    } else {
-      copies.emplace_back(*place.tensor, *source);
-    }
-  }
-  for (const auto& [name, value] : state) {
-    if (!known.contains(name)) report.unexpected.push_back(name);
-  }
-  TUTTI_CHECK(!strict || report.ok(), ModuleError, "load_state_dict: the entries do not fit ", type_name(),
-              lines_of("missing (in the module, not in the state_dict)", report.missing),
-              lines_of("unexpected (in the state_dict, not in the module)", report.unexpected),
-              lines_of("misshapen", report.misshapen));
-  for (auto& [target, source] : copies) {
-    raw::copy(target, source);
-    raw::bump_version(target);
-  }
-  return report;
 }
 
 // ---- modes and conversions ------------------------------------------------------------------------------------------------
@@ -364,7 +306,9 @@ void ModuleBase::to(DType dtype) {
   for (const Tensor& tensor : buffers()) convert_in_place(tensor, convert);
 }
 void ModuleBase::requires_grad_(bool on) {
-  for (Tensor& parameter : parameters()) parameter.requires_grad_(on);
+  for (Tensor& parameter : parameters()) {
+    if (is_floating_point(parameter.dtype())) parameter.requires_grad_(on);
+  }
 }
 void ModuleBase::zero_grad() {
   for (Tensor& parameter : parameters()) parameter.set_grad({});

@@ -183,6 +183,71 @@ TEST(Module, StrictLoadListsEverythingThatDoesNotFitAndChangesNothing) {
   EXPECT_EQ(net.second.fc.weight.to_vector<float>(), state.tensor("second.fc.weight").to_vector<float>());
 }
 
+struct Two : nn::Module<Two> {
+  nn::Parameter v{*this, "v", full({2}, 1.0)};
+  nn::Parameter w{*this, "w", tensor({1, 2, 3, 4}).view({2, 2})};
+};
+
+TEST(Module, AnUndefinedEntryIsNamedAndChangesNothing) {
+  Two module;
+  StateDict state;
+  state.set("v", full({2}, 5.0));
+  state.set("w", Tensor());
+  expect_error<ModuleError>([&] { module.load_state_dict(state); },
+                            "misshapen:\n    w: module [2, 2], state_dict an undefined tensor");
+  EXPECT_EQ(module.v.to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_FALSE(module.load_state_dict(state, /*strict=*/false).ok());
+  EXPECT_EQ(module.v.to_vector<float>(), (std::vector<float>{5, 5}));
+}
+
+TEST(Module, LoadReadsTheModulesOwnMemoryBeforeItWrites) {
+  Two module;
+  StateDict state;
+  state.set("v", module.w.detach().select(0, 1));  // as it is before w is loaded
+  state.set("w", module.w.detach().t());
+  module.load_state_dict(state);
+  EXPECT_EQ(module.v.to_vector<float>(), (std::vector<float>{3, 4}));
+  EXPECT_EQ(module.w.to_vector<float>(), (std::vector<float>{1, 3, 2, 4}));
+  StateDict swapped;
+  swapped.set("v", module.w.detach().select(0, 0));
+  swapped.set("w", module.v.detach().expand({2, 2}));
+  module.load_state_dict(swapped);
+  EXPECT_EQ(module.v.to_vector<float>(), (std::vector<float>{1, 3}));
+  EXPECT_EQ(module.w.to_vector<float>(), (std::vector<float>{3, 4, 3, 4}));
+}
+
+TEST(Module, LoadIntoAnExpandedTensorChangesNothing) {
+  Two module;
+  module.w = zeros({1}).expand({2, 2});
+  StateDict state;
+  state.set("v", full({2}, 5.0));
+  state.set("w", ones({2, 2}));
+  expect_error<ShapeError>([&] { module.load_state_dict(state); },
+                           "load_state_dict: w: elements of the tensor to be written share memory");
+  EXPECT_EQ(module.v.to_vector<float>(), (std::vector<float>{1, 1}));
+}
+
+TEST(Module, OnlyFloatingParametersAreAskedForGradients) {
+  struct Counted : nn::Module<Counted> {
+    nn::Parameter count{*this, "count", zeros({1}, DType::kInt64)};
+    nn::Parameter w{*this, "w", ones({2})};
+  } module;
+  module.requires_grad_(false);
+  EXPECT_FALSE(module.w.requires_grad());
+  module.requires_grad_(true);
+  EXPECT_TRUE(module.w.requires_grad());
+  EXPECT_FALSE(module.count.requires_grad());
+}
+
+TEST(Module, EmptyFunctionsAreRefused) {
+  Two module;
+  expect_error<ValueError>([&] { static_cast<void>(module.register_forward_hook(nullptr)); },
+                           "register_forward_hook: the hook is empty");
+  expect_error<ValueError>([&] { static_cast<void>(module.register_forward_pre_hook(nullptr)); },
+                           "register_forward_pre_hook: the hook is empty");
+  expect_error<ValueError>([&] { module.apply(nullptr); }, "apply: the function is empty");
+}
+
 TEST(Module, LoadConvertsDTypes) {
   Net net;
   StateDict state;
