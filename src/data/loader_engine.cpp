@@ -32,6 +32,8 @@ namespace tutti::data::detail {
 
 BatchSource::~BatchSource() = default;
 
+void throw_moved_from() { throw Error("DataLoader: it was moved from, its dataset is another loader's now"); }
+
 namespace {
 
 struct Slot {
@@ -232,7 +234,8 @@ LoaderEngine::LoaderEngine(BatchSource& source, std::size_t dataset_size, const 
 LoaderEngine::~LoaderEngine() = default;
 
 std::size_t LoaderEngine::slot_count(const DataLoaderOptions& options) {
-  if (options.num_workers <= 0 || options.prefetch_factor <= 0) return 1;
+  validate(options);  // a source asks before there is an engine
+  if (options.num_workers == 0) return 1;
   return static_cast<std::size_t>(options.num_workers) * static_cast<std::size_t>(options.prefetch_factor);
 }
 

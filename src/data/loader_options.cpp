@@ -17,6 +17,10 @@ void validate(const DataLoaderOptions& options) {
               options.num_workers);
   TUTTI_CHECK(options.prefetch_factor >= 1, ValueError, name, ": prefetch_factor must be at least 1, given ",
               options.prefetch_factor);
+  constexpr std::int64_t kMostAhead = 1 << 20;
+  TUTTI_CHECK(std::int64_t{options.num_workers} * options.prefetch_factor <= kMostAhead, ValueError, name,
+              ": num_workers times prefetch_factor is the number of batches loaded ahead, at most ",
+              kMostAhead, ", given ", options.num_workers, " times ", options.prefetch_factor);
   TUTTI_CHECK(std::isfinite(options.timeout_s) && options.timeout_s >= 0, ValueError, name,
               ": timeout_s must be finite and at least 0, given ", options.timeout_s);
   TUTTI_CHECK(options.sampler == nullptr || !options.shuffle, ValueError, name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Permutations: Tutti's own and PyTorch's.
+#include <exception>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -13,11 +14,19 @@
 
 namespace tutti::data {
 
+std::vector<std::int64_t> make_order(std::int64_t count) {
+  try {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(count));
+  } catch (const std::exception&) {  // too long for a vector, or for the memory
+    throw MemoryError(concat("there is no memory for the order of ", count, " samples"));
+  }
+}
+
 namespace {
 
 std::vector<std::int64_t> identity(std::int64_t count) {
   TUTTI_CHECK(count >= 0, ValueError, "a permutation of ", count, " elements");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> order = make_order(count);
   std::iota(order.begin(), order.end(), std::int64_t{0});
   return order;
 }

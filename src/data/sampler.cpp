@@ -23,7 +23,7 @@ Pass whole_pass(std::vector<std::int64_t> indices, std::uint64_t epoch) {
 }
 
 std::vector<std::int64_t> sequence(std::int64_t count) {
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> indices = make_order(count);
   std::iota(indices.begin(), indices.end(), std::int64_t{0});
   return indices;
 }
@@ -79,11 +79,12 @@ Pass DistributedSampler::pass(std::uint64_t epoch) const {
   Pass pass;
   pass.epoch = epoch;
   pass.valid_count = static_cast<std::size_t>(std::min(size_, positions_below(count_, options_)));
-  pass.indices.reserve(static_cast<std::size_t>(size_));
+  pass.indices = make_order(size_);
   for (std::int64_t i = 0; i < size_; ++i) {
     // Positions beyond the end stand for the padding: the list from its beginning, as often as it takes.
     const std::int64_t position = (options_.rank + i * options_.world_size) % count_;
-    pass.indices.push_back(options_.shuffle ? all[static_cast<std::size_t>(position)] : position);
+    pass.indices[static_cast<std::size_t>(i)] =
+        options_.shuffle ? all[static_cast<std::size_t>(position)] : position;
   }
   return pass;
 }

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 
@@ -322,6 +324,27 @@ TEST(DataLoader, MovesWithItsWorkers) {
   EXPECT_EQ(indices_of_pass(moved), (Indices{0, 1, 2}));
 }
 
+TEST(DataLoader, AssignedToItselfItStaysAsItIs) {
+  DataLoader loader{Numbers(3), {.num_workers = 1}};
+  DataLoader<Numbers>& same = loader;
+  loader = std::move(same);
+  EXPECT_EQ(indices_of_pass(loader), (Indices{0, 1, 2}));
+}
+
+TEST(DataLoader, UseOfAMovedFromLoaderIsAnError) {
+  DataLoader loader{Numbers(3), {}};
+  const DataLoader moved = std::move(loader);
+  Batch batch;
+  const std::vector<std::function<void()>> uses = {
+      [&] { loader.begin(); },   [&] { loader.start_pass(); },   [&] { loader.next(batch); },
+      [&] { loader.size(); },    [&] { loader.sample_count(); }, [&] { loader.position(); },
+      [&] { loader.epoch(); },   [&] { loader.set_epoch(1); },   [&] { loader.wait_seconds(); },
+      [&] { loader.dataset(); }, [&] { loader.options(); },      [&] { loader.batch_size(); }};
+  for (const auto& use : uses) EXPECT_TRUE(contains(error_of<Error>(use), "DataLoader: it was moved from"));
+  loader = DataLoader{Numbers(2), {}};
+  EXPECT_EQ(indices_of_pass(loader), (Indices{0, 1}));
+}
+
 TEST(DataLoader, OptionsOutsideTheirDomainAreRefused) {
   const auto message = [](const DataLoaderOptions& options) {
     return error_of<ValueError>([&] { DataLoader{Numbers(4), options}; });
@@ -329,6 +352,9 @@ TEST(DataLoader, OptionsOutsideTheirDomainAreRefused) {
   EXPECT_TRUE(contains(message({.batch_size = 0}), "DataLoader: batch_size must be at least 1, given 0"));
   EXPECT_TRUE(contains(message({.num_workers = -1}), "num_workers must be at least 0, given -1"));
   EXPECT_TRUE(contains(message({.prefetch_factor = 0}), "prefetch_factor must be at least 1, given 0"));
+  EXPECT_TRUE(contains(message({.num_workers = 2, .prefetch_factor = INT_MAX}),
+                       "num_workers times prefetch_factor is the number of batches loaded ahead, at most "
+                       "1048576, given 2 times 2147483647"));
   EXPECT_TRUE(contains(message({.timeout_s = -2}), "timeout_s must be finite and at least 0, given -2"));
   EXPECT_TRUE(contains(message({.shuffle = true, .sampler = std::make_shared<SequentialSampler>(4)}),
                        "shuffle and a sampler exclude each other"));

@@ -160,6 +160,15 @@ TEST(RandomSampler, AllOrdersAreEquallyLikely) {
   EXPECT_LT(chi_square, 49.7);
 }
 
+TEST(Sampler, AnOrderThatDoesNotFitIntoMemoryIsNamed) {
+  const std::int64_t count = std::int64_t{1} << 60;
+  const std::string wanted = "there is no memory for the order of 1152921504606846976 samples";
+  EXPECT_EQ(error_of<MemoryError>([&] { RandomSampler(count).pass(0); }), wanted);
+  EXPECT_EQ(error_of<MemoryError>([&] { SequentialSampler(count).pass(0); }), wanted);
+  EXPECT_EQ(error_of<MemoryError>([&] { DistributedSampler(count, {.shuffle = false}).pass(0); }), wanted);
+  EXPECT_EQ(error_of<MemoryError>([&] { permutation(count, 0, 0); }), wanted);
+}
+
 TEST(Sampler, ArgumentsOutsideTheirDomainAreRefused) {
   const auto message = [](std::int64_t count, const DistributedSamplerOptions& options) {
     return error_of<ValueError>([&] { DistributedSampler(count, options); });

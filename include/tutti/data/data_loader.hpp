@@ -60,6 +60,8 @@ class TUTTI_API BatchSource {
   virtual void discard(std::size_t slot) noexcept = 0;
 };
 
+[[noreturn]] TUTTI_API void throw_moved_from();
+
 struct LoaderState;
 
 /// The part that does not: order, workers, slots.
@@ -145,7 +147,7 @@ class DatasetSource final : public BatchSource {
 ///   in it the original). Catch it and call next() again to pass over that batch.
 /// - Batches are the caller's: they are never overwritten. Their memory is used again once they are dropped.
 ///
-/// One thread may use a loader at a time. The time spent waiting is recorded as "data_wait".
+/// One thread may use a loader at a time. Of one that was moved from, every use but an assignment is an Error. The time spent waiting is recorded as "data_wait".
 template <class D>
 class DataLoader {
   static_assert(detail::AnyDataset<D>,
@@ -161,6 +163,7 @@ class DataLoader {
                                          std::string(tutti::detail::type_name<D>()), options)) {}
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
+    if (this == &other) return *this;
     engine_ = {};  // ends the workers, which use the source
     source_ = std::move(other.source_);
     engine_ = std::move(other.engine_);
@@ -204,13 +207,13 @@ class DataLoader {
   /// Begins a new pass; what is left of the one before is given up. Errors as begin().
   void start_pass() {
     current_ = Batch();
-    engine_->start_pass();
+    engine().start_pass();
   }
   /// Puts the next batch of the pass into `batch`, whose old one is dropped first; false at the end.
   bool next(Batch& batch) {
     batch = Batch();  // its memory may serve for the next
     std::size_t slot = 0;
-    if (!engine_->take(slot)) return false;
+    if (!engine().take(slot)) return false;
     Batch loaded = source_->take(slot);
     engine_->release(slot);
     batch = source_->deliver(std::move(loaded));
@@ -218,22 +221,31 @@ class DataLoader {
   }
 
   /// Number of batches in a pass, on this rank.
-  std::int64_t size() const noexcept { return engine_->batches(); }
+  std::int64_t size() const { return engine().batches(); }
   /// Number of samples in a pass on this rank, with padding.
-  std::int64_t sample_count() const noexcept { return engine_->sampler().size(); }
+  std::int64_t sample_count() const { return engine().sampler().size(); }
   /// Batches of the current pass that were delivered.
-  std::int64_t position() const noexcept { return engine_->position(); }
+  std::int64_t position() const { return engine().position(); }
   /// Number of the current pass, from 0; before the first one, the number that it will have.
-  std::uint64_t epoch() const noexcept { return engine_->epoch(); }
+  std::uint64_t epoch() const { return engine().epoch(); }
   /// Sets the number of the next pass.
-  void set_epoch(std::uint64_t epoch) noexcept { engine_->sampler().set_epoch(epoch); }
+  void set_epoch(std::uint64_t epoch) { engine().sampler().set_epoch(epoch); }
   /// Seconds that the caller has waited for batches so far.
-  double wait_seconds() const noexcept { return engine_->wait_seconds(); }
-  const D& dataset() const noexcept { return source_->dataset(); }
-  const DataLoaderOptions& options() const noexcept { return engine_->options(); }
-  std::int64_t batch_size() const noexcept { return engine_->options().batch_size; }
+  double wait_seconds() const { return engine().wait_seconds(); }
+  const D& dataset() const {
+    engine();
+    return source_->dataset();
+  }
+  const DataLoaderOptions& options() const { return engine().options(); }
+  std::int64_t batch_size() const { return engine().options().batch_size; }
 
  private:
+  detail::LoaderEngine& engine() const {
+    if (engine_.get() == nullptr) [[unlikely]]
+      detail::throw_moved_from();
+    return *engine_;
+  }
+
   std::unique_ptr<detail::DatasetSource<D>> source_;
   tutti::detail::Hidden<detail::LoaderEngine> engine_;  // dies first: its workers use the source
   Batch current_{};
