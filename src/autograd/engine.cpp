@@ -128,6 +128,7 @@ std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, c
 }
 
 void queue_callback(std::function<void()> callback) {
+  TUTTI_CHECK(callback != nullptr, ValueError, "queue_callback: the callback is empty");
   TUTTI_CHECK(calls.depth > 0, AutogradError, "queue_callback is called outside of a backward");
   calls.callbacks.push_back(std::move(callback));
 }

@@ -130,11 +130,13 @@ class Checker {
 }  // namespace
 
 GradcheckResult gradcheck(const Function& f, std::span<const Tensor> inputs, GradcheckOptions options) {
+  TUTTI_CHECK(f != nullptr, ValueError, "gradcheck: the function is empty");
   return Checker(f, inputs, options).run();
 }
 
 GradcheckResult gradcheck(const std::function<Tensor(std::span<const Tensor>)>& f,
                           std::span<const Tensor> inputs, GradcheckOptions options) {
+  TUTTI_CHECK(f != nullptr, ValueError, "gradcheck: the function is empty");
   return gradcheck(
       Function([&f](std::span<const Tensor> arguments) { return std::vector<Tensor>{f(arguments)}; }), inputs,
       options);

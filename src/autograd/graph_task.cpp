@@ -61,7 +61,10 @@ void run_tensor_hooks(TensorHooks& hooks, Tensor& gradient, const Node& node, st
     Tensor replacement = hook(gradient);
     if (!replacement.defined()) return;
     const Wanted want = wanted(node, output_nr);
-    TUTTI_CHECK(fits(replacement, want), AutogradError, "a hook on a tensor made by ", node.name(),
+    TUTTI_CHECK(fits(replacement, want), AutogradError, "a hook on ",
+                dynamic_cast<const AccumulateGrad*>(&node) != nullptr
+                    ? "a leaf"
+                    : concat("a tensor made by ", node.name()),
                 " returned ", describe(replacement), " as its gradient, wanted ", text_of(want));
     gradient = std::move(replacement);
   });

@@ -36,6 +36,7 @@ HookHandle register_hook(const Tensor& tensor, std::function<Tensor(const Tensor
   TUTTI_CHECK(tensor.requires_grad(), AutogradError,
               "register_hook needs a tensor that requires grad; this one (", describe(tensor),
               ") requires none");
+  TUTTI_CHECK(hook != nullptr, ValueError, "register_hook: the hook is empty");
   Meta& meta = *meta_of(tensor);
   const std::shared_ptr<TensorHooks> list =
       meta.grad_fn ? node_hooks(*meta.grad_fn, meta.output_nr) : meta.accumulator->ensure_tensor_hooks();
@@ -46,6 +47,7 @@ HookHandle register_hook(const Tensor& tensor, std::function<Tensor(const Tensor
 HookHandle register_post_accumulate_grad_hook(const Tensor& leaf,
                                               std::function<void(const Tensor& leaf)> hook) {
   AccumulateGrad& accumulator = accumulator_of(leaf, "register_post_accumulate_grad_hook");
+  TUTTI_CHECK(hook != nullptr, ValueError, "register_post_accumulate_grad_hook: the hook is empty");
   const std::shared_ptr<PostAccumulateHooks> list = accumulator.ensure_post_hooks();
   const std::uint64_t id = list->add(std::move(hook));
   return {list, id};

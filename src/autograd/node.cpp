@@ -91,6 +91,8 @@ Tensor Node::saved(std::size_t i) const {
 
 SavedTensorsHooksGuard::SavedTensorsHooksGuard(PackHook pack, UnpackHook unpack)
     : hooks_{std::move(pack), std::make_shared<UnpackHook>(std::move(unpack)), nullptr} {
+  TUTTI_CHECK(hooks_.pack != nullptr && *hooks_.unpack != nullptr, ValueError, "SavedTensorsHooksGuard: the ",
+              hooks_.pack == nullptr ? "pack" : "unpack", " hook is empty");
   hooks_.outer = std::exchange(detail::thread_state().saved_tensors_hooks, &hooks_);
 }
 SavedTensorsHooksGuard::~SavedTensorsHooksGuard() {

@@ -146,7 +146,17 @@ TEST(Hooks, HookOnANonLeafChangesWhatFlowsOn) {
 TEST(Hooks, ReplacementOfAnotherShapeIsAnError) {
   Tensor x = make({2}, true);
   auto handle = autograd::register_hook(x, [](const Tensor&) { return make({1, 2, 3}); });
-  EXPECT_CONTAINS(message_of<AutogradError>([&] { scale(x, 1).backward(); }), "returned float64 [3]");
+  EXPECT_CONTAINS(message_of<AutogradError>([&] { scale(x, 1).backward(); }),
+                  "a hook on a leaf returned float64 [3]");
+}
+
+TEST(Hooks, EmptyHookIsRefused) {
+  Tensor x = make({2}, true);
+  EXPECT_CONTAINS(message_of<ValueError>([&] { static_cast<void>(autograd::register_hook(x, nullptr)); }),
+                  "register_hook: the hook is empty");
+  EXPECT_CONTAINS(message_of<ValueError>(
+                      [&] { static_cast<void>(autograd::register_post_accumulate_grad_hook(x, nullptr)); }),
+                  "register_post_accumulate_grad_hook: the hook is empty");
 }
 
 TEST(Hooks, HandleRemovesItsHookWhenItDies) {

@@ -56,6 +56,14 @@ TEST(SavedTensorsHooks, PackAndUnpackSeeEachSavedTensor) {
   EXPECT_EQ(values(x.grad()), (Values{8, 12}));
 }
 
+TEST(SavedTensorsHooks, EmptyHookIsRefused) {
+  const auto pack = [](const Tensor&) { return std::make_shared<int>(); };
+  EXPECT_CONTAINS(message_of<ValueError>([] { autograd::SavedTensorsHooksGuard(nullptr, nullptr); }),
+                  "SavedTensorsHooksGuard: the pack hook is empty");
+  EXPECT_CONTAINS(message_of<ValueError>([&] { autograd::SavedTensorsHooksGuard(pack, nullptr); }),
+                  "SavedTensorsHooksGuard: the unpack hook is empty");
+}
+
 TEST(SavedTensorsHooks, UnpackOfAnotherShapeIsAnError) {
   Tensor x = make({2, 3}, true);
   autograd::SavedTensorsHooksGuard guard([](const Tensor&) { return std::shared_ptr<void>(); },
