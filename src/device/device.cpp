@@ -48,6 +48,13 @@ Device::Device(std::string_view text) {
                            ", given \"", text, "\""));
 }
 
+void Device::throw_impossible(DeviceType type, int index) {
+  static_assert(kLastIndex == kMaxDevices - 1);
+  const auto number = static_cast<std::size_t>(type);
+  throw DeviceError(number < kDeviceTypeCount ? concat("there is no device ", kTypeNames[number], ":", index)
+                                              : concat("there is no type of devices numbered ", number));
+}
+
 std::string to_text(Device device) {
   std::string text(kTypeNames[static_cast<std::size_t>(device.type())]);
   return device.is_cpu() ? text : concat(text, ":", device.index());

@@ -14,6 +14,9 @@ namespace tutti::optim {
 
 namespace {
 
+// A state's number of steps; doubles count them exactly.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
+
 void check_rate(const char* scheduler, const char* option, double value) {
   TUTTI_CHECK(std::isfinite(value) && value >= 0, ValueError, scheduler, ": ", option,
               " must be finite and at least 0, given ", value);
@@ -81,12 +84,19 @@ void LRScheduler::load_state_dict(const StateDict& state) {
               state.contains("type") ? state.text("type") : std::string("an object without a type"));
   TUTTI_CHECK(state.contains("last_epoch"), ValueError, where, ": there is no entry \"last_epoch\"");
   const std::int64_t steps = state.integer("last_epoch");
-  TUTTI_CHECK(steps >= 0, ValueError, where, ": last_epoch is negative: ", steps);
+  TUTTI_CHECK(steps >= 0 && steps <= kMostSteps, ValueError, where, ": last_epoch must be between 0 and ",
+              kMostSteps, ", given ", steps);
+  const auto rate = [&](const char* list, std::size_t group) {
+    const std::string name = concat(list, group);
+    const double value = state.real(name);
+    check_rate(where.c_str(), name.c_str(), value);
+    return value;
+  };
   std::vector<double> base_lrs;
   std::vector<double> last_lr;
   for (std::size_t group = 0; state.contains(concat("base_lrs.", group)); ++group) {
-    base_lrs.push_back(state.real(concat("base_lrs.", group)));
-    last_lr.push_back(state.real(concat("last_lr.", group)));
+    base_lrs.push_back(rate("base_lrs.", group));
+    last_lr.push_back(rate("last_lr.", group));
   }
   TUTTI_CHECK(base_lrs.size() == base_lrs_.size(), ValueError, where, ": the optimizer has ",
               base_lrs_.size(), " parameter groups, the state base_lrs of ", base_lrs.size());
@@ -126,8 +136,8 @@ double CosineAnnealingLR::next_lr(std::size_t group) {
   if (t == 0) return lr;
   const auto t_max = static_cast<double>(options_.t_max);
   const double eta_min = options_.eta_min;
-  // One step after the lowest point the ratio below would divide by zero.
-  if ((t - 1 - options_.t_max) % (2 * options_.t_max) == 0)
+  // One step after a lowest point, which odd multiples of t_max are, the ratio below would divide by zero.
+  if ((t - 1) % options_.t_max == 0 && (t - 1) / options_.t_max % 2 == 1)
     return lr + (base_lr(group) - eta_min) * (1 - std::cos(std::numbers::pi / t_max)) / 2;
   const double now = 1 + std::cos(std::numbers::pi * static_cast<double>(t) / t_max);
   const double before = 1 + std::cos(std::numbers::pi * static_cast<double>(t - 1) / t_max);
@@ -147,7 +157,11 @@ std::int64_t length_of(const OneCycleLROptions& options) {
   TUTTI_CHECK(options.epochs > 0 && options.steps_per_epoch > 0, ValueError,
               "OneCycleLR: wanted total_steps, or epochs and steps_per_epoch of at least 1, given epochs ",
               options.epochs, " and steps_per_epoch ", options.steps_per_epoch);
-  return options.epochs * options.steps_per_epoch;
+  std::int64_t steps = 0;
+  TUTTI_CHECK(!__builtin_mul_overflow(options.epochs, options.steps_per_epoch, &steps), ValueError,
+              "OneCycleLR: epochs times steps_per_epoch exceeds 63 bits, given ", options.epochs, " and ",
+              options.steps_per_epoch);
+  return steps;
 }
 
 void validate(const OneCycleLROptions& options, std::size_t groups) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "optim/options.hpp"
 #include "optim/parameter_list.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/core/error.hpp"
@@ -36,13 +37,16 @@ class StateReader {
     const std::string step_name = prefix + "step";
     if (dict_.contains(step_name)) {
       loaded.steps = dict_.integer(step_name);
-      TUTTI_CHECK(loaded.steps >= 0, ValueError, where_, ": ", step_name, " is negative: ", loaded.steps);
+      constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;  // doubles count them exactly
+      TUTTI_CHECK(loaded.steps >= 0 && loaded.steps <= kMostSteps, ValueError, where_, ": ", step_name,
+                  " must be between 0 and ", kMostSteps, ", given ", loaded.steps);
       ++found_;
     }
     for (std::size_t k = 0; k < names_.size(); ++k) {
       const std::string name = prefix + names_[k];
       if (!dict_.contains(name)) continue;
       const Tensor& saved = dict_.tensor(name);
+      TUTTI_CHECK(saved.defined(), ValueError, where_, ": ", name, " is undefined");
       TUTTI_CHECK(saved.sizes() == parameter.sizes(), ShapeError, where_, ": ", name, " has shape ",
                   saved.sizes(), ", its parameter ", parameter.sizes());
       loaded.states[k] = empty_strided(parameter.sizes(), raw::dense_strides(parameter), parameter.dtype(),
@@ -121,6 +125,10 @@ void Optimizer::load_state_dict(const StateDict& state) {
       state.begin(), state.end(), [](const auto& entry) { return entry.first.starts_with("state."); }));
   TUTTI_CHECK(reader.found() == entries, ValueError, where, ": ", entries - reader.found(),
               " of the entries \"state.*\" belong to no parameter of the optimizer");
+  for (const StateDict& group : options) {
+    if (group.contains("initial_lr"))
+      detail::check_not_negative(where.c_str(), "initial_lr", group.real("initial_lr"));
+  }
   load_options(options);
   for (std::size_t g = 0, number = 0; g < impl_->groups.size(); ++g) {
     impl_->groups[g].initial_lr.reset();

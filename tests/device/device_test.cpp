@@ -61,13 +61,13 @@ TEST(Device, MissingDeviceIsAnErrorThatSaysWhy) {
   EXPECT_EQ(error_of<DeviceError>([] { memory_stats("cuda:0"); }), "no device cuda:0: " + reason);
 }
 
-TEST(Device, SecondCpuIsAnError) {
-  try {
-    synchronize(Device(DeviceType::kCpu, 1));
-    FAIL() << "no exception";
-  } catch (const DeviceError& error) {
-    EXPECT_TRUE(tutti::testing::contains(error.what(), "there is 1 of this type"));
-  }
+TEST(Device, IndexThatNoMachineHasIsAnError) {
+  EXPECT_EQ(error_of<DeviceError>([] { Device(DeviceType::kCpu, 1); }), "there is no device cpu:1");
+  EXPECT_EQ(error_of<DeviceError>([] { Device(DeviceType::kCuda, -1); }), "there is no device cuda:-1");
+  EXPECT_EQ(error_of<DeviceError>([] { Device(DeviceType::kCuda, 65536); }), "there is no device cuda:65536");
+  EXPECT_EQ(error_of<DeviceError>([] { Device(static_cast<DeviceType>(9)); }),
+            "there is no type of devices numbered 9");
+  EXPECT_EQ(Device(DeviceType::kCuda, 63), Device("cuda:63"));
 }
 
 }  // namespace

@@ -140,6 +140,37 @@ TEST(LRScheduler, AStateOfAnotherKindIsRefused) {
                        "the optimizer has 1 parameter groups, the state base_lrs of 2"));
 }
 
+TEST(LRScheduler, AStateOutsideItsDomainIsRefusedAndChangesNothing) {
+  Sgd optimizer = make_sgd(0.1);
+  StepLR scheduler(optimizer, {.step_size = 3});
+  const StateDict good = scheduler.state_dict();
+  const auto refused = [&](const std::string& name, StateDict::Value value) {
+    StateDict state = good;
+    state.set("last_epoch", std::int64_t{7});
+    state.set(name, std::move(value));
+    const std::string message = error_of<ValueError>([&] { scheduler.load_state_dict(state); });
+    EXPECT_EQ(scheduler.step_count(), 0);
+    return message;
+  };
+  EXPECT_EQ(refused("last_lr.0", std::numeric_limits<double>::quiet_NaN()),
+            "StepLR::load_state_dict: last_lr.0 must be finite and at least 0, given nan");
+  EXPECT_EQ(refused("base_lrs.0", -3.0),
+            "StepLR::load_state_dict: base_lrs.0 must be finite and at least 0, given -3");
+  EXPECT_TRUE(contains(refused("last_epoch", std::int64_t{-1}), "last_epoch must be between 0 and"));
+  EXPECT_TRUE(contains(refused("last_epoch", INT64_MAX), "given 9223372036854775807"));
+}
+
+TEST(LRScheduler, TheLongestSchedulesDoNotOverflow) {
+  Sgd optimizer = make_sgd(0.1);
+  EXPECT_TRUE(contains(error_of<ValueError>([&] {
+                         OneCycleLR(optimizer, {.max_lr = 1, .epochs = INT64_MAX, .steps_per_epoch = 2});
+                       }),
+                       "OneCycleLR: epochs times steps_per_epoch exceeds 63 bits"));
+  CosineAnnealingLR scheduler(optimizer, {.t_max = INT64_MAX});
+  scheduler.step();
+  EXPECT_DOUBLE_EQ(optimizer.lr(), 0.1);
+}
+
 TEST(LRScheduler, OptionsOutsideTheirDomainAreRefused) {
   Sgd optimizer = make_sgd(0.1);
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -104,6 +104,14 @@ TEST(OptimizerState, WhatDoesNotFitIsRefusedAndChangesNothing) {
   EXPECT_TRUE(contains(refused(without("state.1.step")), "state.1.step is 0, but state.1.exp_avg is there"));
   EXPECT_TRUE(contains(refused(with("state.0.exp_avg", zeros({3, 2}))),
                        "state.0.exp_avg has shape [3, 2], its parameter [2, 3]"));
+  for (const std::int64_t steps : {std::int64_t{-1}, INT64_MAX}) {
+    EXPECT_TRUE(
+        contains(refused(with("state.0.step", steps)),
+                 "state.0.step must be between 0 and 9007199254740992, given " + std::to_string(steps)));
+  }
+  EXPECT_TRUE(contains(refused(with("state.0.exp_avg", Tensor())), "state.0.exp_avg is undefined"));
+  EXPECT_TRUE(contains(refused(with("param_groups.0.initial_lr", -3.0)),
+                       "initial_lr must be finite and at least 0, given -3"));
   EXPECT_TRUE(contains(refused(with("state.2.exp_avg", zeros({1}))),
                        "1 of the entries \"state.*\" belong to no parameter"));
   EXPECT_TRUE(contains(refused(with("param_groups.0.lr", -1.0)), "Adam: lr must be finite"));

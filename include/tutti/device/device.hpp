@@ -20,9 +20,13 @@ inline constexpr int kDeviceTypeCount = 2;
 class Device {
  public:
   constexpr Device() noexcept = default;  ///< The CPU.
-  /// The `index`-th device of a type. Whether the machine has it is checked on first use.
-  constexpr Device(DeviceType type, int index = 0) noexcept
-      : type_(type), index_(static_cast<std::int16_t>(index)) {}
+  /// The `index`-th device of a type. DeviceError if there can be none of that index; whether the machine has it is checked on
+  /// first use.
+  constexpr Device(DeviceType type, int index = 0) : type_(type), index_(static_cast<std::int16_t>(index)) {
+    const int last = type == DeviceType::kCpu ? 0 : type == DeviceType::kCuda ? kLastIndex : -1;
+    if (index < 0 || index > last) [[unlikely]]
+      throw_impossible(type, index);
+  }
   /// "cpu", "cuda" (device 0) or "cuda:N". Throws DeviceError for any other text.
   TUTTI_API Device(std::string_view text);  // NOLINT: implicit, so that to("cuda:1") reads well
   Device(const char* text) : Device(std::string_view(text)) {}  ///< The same. NOLINT: implicit
@@ -37,6 +41,9 @@ class Device {
   friend constexpr bool operator==(Device, Device) noexcept = default;
 
  private:
+  static constexpr int kLastIndex = 63;
+  [[noreturn]] TUTTI_API static void throw_impossible(DeviceType type, int index);
+
   DeviceType type_ = DeviceType::kCpu;
   std::int16_t index_ = 0;
 };
