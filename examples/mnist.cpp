@@ -47,7 +47,7 @@ double number(const Options& options, const std::string& name) {
   const char* text = options.at(name).c_str();
   char* end = nullptr;
   const double value = std::strtod(text, &end);
-  TUTTI_CHECK(end != text && *end == '\0' && value >= 0, ValueError, name, " wants a number, given ", text);
+  TUTTI_CHECK(*text && !*end && value >= 0 && value < 1e9, ValueError, name, " wants 0 to 1e9, given ", text);
   return value;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of one tensor. Each op: forward above backward; the public functions last.
 #include "ops/dispatch.hpp"
+#include "ops/op_support.hpp"
 #include "tutti/autograd/function.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/ops/pointwise.hpp"
@@ -117,16 +118,23 @@ struct Gelu : Function<Gelu> {
   }
 };
 
+template <class Op, class... Options>
+Tensor apply(const char* name, const Tensor& x, Options... options) {
+  ops::check_defined(name, "x", x);
+  return Op::apply(x, options...);
+}
+
 }  // namespace
 
-Tensor neg(const Tensor& x) { return Neg::apply(x); }
-Tensor exp(const Tensor& x) { return Exp::apply(x); }
-Tensor log(const Tensor& x) { return Log::apply(x); }
-Tensor sqrt(const Tensor& x) { return Sqrt::apply(x); }
-Tensor tanh(const Tensor& x) { return Tanh::apply(x); }
-Tensor sigmoid(const Tensor& x) { return Sigmoid::apply(x); }
-Tensor relu(const Tensor& x) { return Relu::apply(x); }
+Tensor neg(const Tensor& x) { return apply<Neg>("neg", x); }
+Tensor exp(const Tensor& x) { return apply<Exp>("exp", x); }
+Tensor log(const Tensor& x) { return apply<Log>("log", x); }
+Tensor sqrt(const Tensor& x) { return apply<Sqrt>("sqrt", x); }
+Tensor tanh(const Tensor& x) { return apply<Tanh>("tanh", x); }
+Tensor sigmoid(const Tensor& x) { return apply<Sigmoid>("sigmoid", x); }
+Tensor relu(const Tensor& x) { return apply<Relu>("relu", x); }
 Tensor relu(Tensor&& x) {
+  ops::check_defined("relu", "x", x);
   // A leaf's memory may be the user's own (from_blob); a recorded result's is ours.
   // Under saved-tensor hooks a saved tensor holds no memory, so that nobody else seems to see it.
   const bool ours = x.requires_grad() && !x.is_leaf() && autograd::grad_enabled() &&
@@ -135,6 +143,6 @@ Tensor relu(Tensor&& x) {
   x.relu_();
   return std::move(x);
 }
-Tensor gelu(const Tensor& x, GeluForm form) { return Gelu::apply(x, form); }
+Tensor gelu(const Tensor& x, GeluForm form) { return apply<Gelu>("gelu", x, form); }
 
 }  // namespace tutti

@@ -15,10 +15,12 @@ using autograd::Function;
 
 template <class F>
 Tensor compare(const char* name, const Tensor& a, const Tensor& b) {
+  ops::check_defined(name, "a", a, "b", b);
   return dispatch::pointwise({dispatch::kFunctor<F>, name, result_type(a, b), DType::kBool}, {&a, &b});
 }
 template <class F>
 Tensor compare(const char* name, const Tensor& a, Scalar b) {
+  ops::check_defined(name, "a", a);
   dispatch::Pointwise call{dispatch::kFunctor<F>, name, result_type(a, b), DType::kBool};
   call.scalar_input = 1;
   call.scalar = b;
@@ -72,17 +74,23 @@ Tensor gt(const Tensor& a, const Tensor& b) { return compare<functors::Greater>(
 Tensor gt(const Tensor& a, Scalar b) { return compare<functors::Greater>("gt", a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare<functors::GreaterEqual>("ge", a, b); }
 Tensor ge(const Tensor& a, Scalar b) { return compare<functors::GreaterEqual>("ge", a, b); }
-Tensor logical_not(const Tensor& x) { return classify<functors::LogicalNot>("logical_not", x); }
+Tensor logical_not(const Tensor& x) {
+  ops::check_defined("logical_not", "x", x);
+  return classify<functors::LogicalNot>("logical_not", x);
+}
 // Integers and bool are always finite.
 Tensor isfinite(const Tensor& x) {
+  ops::check_defined("isfinite", "x", x);
   if (!is_floating_point(x.dtype())) return full(x.sizes(), true, DType::kBool, x.device());
   return classify<functors::IsFinite>("isfinite", x);
 }
 Tensor isnan(const Tensor& x) {
+  ops::check_defined("isnan", "x", x);
   if (!is_floating_point(x.dtype())) return full(x.sizes(), false, DType::kBool, x.device());
   return classify<functors::IsNan>("isnan", x);
 }
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  ops::check_defined("where", "condition", condition, "a", a, "b", b);
   return Where::apply(condition, a, b);
 }
 

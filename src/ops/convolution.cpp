@@ -117,6 +117,7 @@ Conv2dFunctionOptions checked_geometry(const Tensor& x, const Tensor& weight, Co
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dFunctionOptions& options) {
+  ops::check_defined("conv2d", "x", x, "weight", weight);
   TUTTI_CHECK(x.dim() == 4, ShapeError, "conv2d: x must be [N, C, H, W], given ", x.sizes());
   TUTTI_CHECK(weight.dim() == 4, ShapeError, "conv2d: weight must be [O, C / groups, kh, kw], given ",
               weight.sizes());

@@ -229,49 +229,60 @@ struct CopyInPlace : Function<CopyInPlace> {
 }  // namespace
 
 Tensor& Tensor::add_(const Tensor& other, double alpha) {
+  ops::check_defined("add_", "the tensor", *this, "other", other);
   AddInPlace::apply(*this, other, alpha, "add");
   return *this;
 }
 Tensor& Tensor::add_(Scalar other) {
+  ops::check_defined("add_", "the tensor", *this);
   AddScalarInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::sub_(const Tensor& other) {
+  ops::check_defined("sub_", "the tensor", *this, "other", other);
   ops::check_has_difference("sub_", dtype(), other.dtype());
   AddInPlace::apply(*this, other, -1.0, "sub");
   return *this;
 }
 Tensor& Tensor::sub_(Scalar other) {
+  ops::check_defined("sub_", "the tensor", *this);
   ops::check_has_difference("sub_", dtype());
   SubScalarInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::mul_(const Tensor& other) {
+  ops::check_defined("mul_", "the tensor", *this, "other", other);
   MulInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::mul_(Scalar other) {
+  ops::check_defined("mul_", "the tensor", *this);
   MulScalarInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::div_(const Tensor& other) {
+  ops::check_defined("div_", "the tensor", *this, "other", other);
   DivInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::div_(Scalar other) {
+  ops::check_defined("div_", "the tensor", *this);
   DivScalarInPlace::apply(*this, other);
   return *this;
 }
 Tensor& Tensor::pow_(const Tensor& exponent) {
+  ops::check_defined("pow_", "the tensor", *this, "exponent", exponent);
   PowTensorInPlace::apply(*this, exponent);
   return *this;
 }
 Tensor& Tensor::fill_(Scalar value) {
+  ops::check_defined("fill_", "the tensor", *this);
   FillInPlace::apply(*this, value);
   return *this;
 }
 Tensor& Tensor::zero_() { return fill_(0); }
 Tensor& Tensor::copy_(const Tensor& source) {
+  ops::check_defined("copy_", "the tensor", *this, "source", source);
   CopyInPlace::apply(*this, source);
   return *this;
 }

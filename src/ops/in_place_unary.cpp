@@ -16,6 +16,7 @@ void apply_to(const Tensor& self, const char* name, double param = 0) {
 }
 
 void check_floating(const Tensor& self, const char* name) {
+  ops::check_defined(name, "the tensor", self);
   TUTTI_CHECK(is_floating_point(self.dtype()), DTypeError, name,
               ": the result is floating and cannot be stored in a tensor of ", self.dtype());
 }
@@ -99,11 +100,13 @@ struct PowInPlace : Function<PowInPlace> {
 }  // namespace
 
 Tensor& Tensor::neg_() {
+  ops::check_defined("neg_", "the tensor", *this);
   TUTTI_CHECK(dtype() != DType::kBool, DTypeError, "neg_: bool has no negative");
   NegInPlace::apply(*this);
   return *this;
 }
 Tensor& Tensor::relu_() {
+  ops::check_defined("relu_", "the tensor", *this);
   TUTTI_CHECK(dtype() != DType::kBool, DTypeError, "relu_: bool is not a number");
   ReluInPlace::apply(*this);
   return *this;
@@ -134,6 +137,7 @@ Tensor& Tensor::sigmoid_() {
   return *this;
 }
 Tensor& Tensor::pow_(Scalar exponent) {
+  ops::check_defined("pow_", "the tensor", *this);
   TUTTI_CHECK(is_floating_point(dtype()) || (!exponent.is_floating_point() && exponent.to_double() >= 0),
               DTypeError, "pow_: a power of ", exponent.to_double(), " cannot be stored in a tensor of ",
               dtype());

@@ -90,9 +90,15 @@ struct IndexSelect : Function<IndexSelect> {
   }
 };
 
+void check_defined(const char* name, const std::vector<Tensor>& tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    TUTTI_CHECK(tensors[i].defined(), Error, name, ": tensor ", i, " is undefined");
+}
+
 }  // namespace
 
 Tensor cat(const std::vector<Tensor>& tensors, int dim) {
+  check_defined("cat", tensors);
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) {
     if (!(tensor.dim() == 1 && tensor.numel() == 0)) parts.push_back(tensor);
@@ -121,6 +127,7 @@ Tensor cat(const std::vector<Tensor>& tensors, int dim) {
 
 Tensor stack(const std::vector<Tensor>& tensors, int dim) {
   TUTTI_CHECK(!tensors.empty(), ValueError, "stack: no tensors given");
+  check_defined("stack", tensors);
   const int d = raw::normalize_new_dim(dim, tensors[0].dim(), "stack");
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -133,6 +140,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int dim) {
 }
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& indices) {
+  ops::check_defined("index_select", "x", x, "indices", indices);
   TUTTI_CHECK(x.dim() > 0, ShapeError, "index_select: x is 0-dim and has nothing to select from");
   TUTTI_CHECK(indices.dim() <= 1, ShapeError, "index_select: indices must be [K], given ", indices.sizes());
   TUTTI_CHECK(indices.dtype() == DType::kInt64 || indices.dtype() == DType::kInt32, DTypeError,

@@ -150,6 +150,7 @@ struct CrossEntropy : Function<CrossEntropy> {
 };
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
+  ops::check_defined("cross_entropy", "logits", logits, "targets", targets);
   TUTTI_CHECK(logits.dim() >= 2, ShapeError, "cross_entropy: logits must be [N, C] or [N, C, ...], given ",
               logits.sizes());
   TUTTI_CHECK(is_floating_point(logits.dtype()), DTypeError, "cross_entropy: logits must be floating, given ",
@@ -178,11 +179,13 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Cros
 }  // namespace
 
 Tensor softmax(const Tensor& x, int dim) {
+  ops::check_defined("softmax", "x", x);
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "softmax: wanted a floating dtype, given ",
               x.dtype());
   return Softmax::apply(x, raw::normalize_dim(dim, x.dim(), "softmax"));
 }
 Tensor log_softmax(const Tensor& x, int dim) {
+  ops::check_defined("log_softmax", "x", x);
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "log_softmax: wanted a floating dtype, given ",
               x.dtype());
   return LogSoftmax::apply(x, raw::normalize_dim(dim, x.dim(), "log_softmax"));

@@ -73,7 +73,7 @@ struct Matmul : Function<Matmul> {
     return batch;
   }
   static Tensor multiply(const Tensor& a, const Tensor& b) {
-    const Dims batch = broadcast_shapes(batch_of(a), batch_of(b));
+    const Dims batch = broadcast_shapes(batch_of(a), batch_of(b), "matmul");
     Dims a_sizes = batch, b_sizes = batch, c_sizes = batch;
     for (const std::int64_t n : {a.size(-2), a.size(-1)}) a_sizes.push_back(n);
     for (const std::int64_t n : {b.size(-2), b.size(-1)}) b_sizes.push_back(n);
@@ -145,6 +145,7 @@ struct Linear : Function<Linear> {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  ops::check_defined("matmul", "a", a, "b", b);
   TUTTI_CHECK(a.dim() > 0 && b.dim() > 0, ShapeError, "matmul: a 0-dim tensor is no matrix, given shapes ",
               a.sizes(), " and ", b.sizes(), "; use mul");
   check_same("matmul", a, b);
@@ -160,6 +161,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  ops::check_defined("linear", "x", x, "weight", weight);
   TUTTI_CHECK(weight.dim() == 2, ShapeError, "linear: weight must be [out, in], given ", weight.sizes());
   TUTTI_CHECK(x.dim() > 0 && x.size(-1) == weight.size(1), ShapeError, "linear: x has shape ", x.sizes(),
               ", its last size must be the weight's in = ", weight.size(1), " (weight ", weight.sizes(), ")");

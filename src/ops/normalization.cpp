@@ -164,6 +164,7 @@ void check_statistics(const Tensor& running_mean, const Tensor& running_var, con
 
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight, const Tensor& bias, const BatchNormFunctionOptions& options) {
+  ops::check_defined("batch_norm", "x", x);
   TUTTI_CHECK(x.dim() >= 2, ShapeError, "batch_norm: x must be [N, C, ...], given ", x.sizes());
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "batch_norm: wanted a floating dtype, given ",
               x.dtype());
@@ -184,6 +185,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  ops::check_defined("dropout", "x", x);
   ops::check_probability("dropout", p);
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, "dropout: wanted a floating dtype, given ",
               x.dtype());

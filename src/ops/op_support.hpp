@@ -22,6 +22,14 @@ struct InputMeta {
   }
 };
 
+// Error naming operation and operand if a tensor is undefined: check_defined("add", "a", a, "b", b).
+inline void check_defined(const char* /*name*/) {}
+template <class... Rest>
+void check_defined(const char* name, const char* operand, const Tensor& tensor, const Rest&... rest) {
+  TUTTI_CHECK(tensor.defined(), Error, name, ": ", operand, " is undefined");
+  check_defined(name, rest...);
+}
+
 // The factor of add() must be a number of the dtype's kind and range.
 inline void check_alpha(const char* name, DType dtype, double alpha) {
   if (is_floating_point(dtype) || alpha == 1) return;

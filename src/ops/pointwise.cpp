@@ -268,19 +268,37 @@ struct PowScalar : Function<PowScalar> {
   }
 };
 
+// Runs an operation of tensors, which must be defined, and numbers.
+template <class Op, class... Numbers>
+Tensor apply(const char* name, const Tensor& a, const Tensor& b, Numbers... numbers) {
+  ops::check_defined(name, "a", a, "b", b);
+  return Op::apply(a, b, numbers...);
+}
+template <class Op>
+Tensor apply(const char* name, const Tensor& x, Scalar number) {
+  ops::check_defined(name, "x", x);
+  return Op::apply(x, number);
+}
+
 }  // namespace
 
-Tensor add(const Tensor& a, const Tensor& b, double alpha) { return Add::apply(a, b, alpha); }
-Tensor add(const Tensor& a, Scalar b) { return AddScalar::apply(a, b); }
-Tensor sub(const Tensor& a, const Tensor& b) { return Sub::apply(a, b); }
-Tensor sub(const Tensor& a, Scalar b) { return SubScalar::apply(a, b); }
-Tensor sub(Scalar a, const Tensor& b) { return ScalarSub::apply(b, a); }
-Tensor mul(const Tensor& a, const Tensor& b) { return Mul::apply(a, b); }
-Tensor mul(const Tensor& a, Scalar b) { return MulScalar::apply(a, b); }
-Tensor div(const Tensor& a, const Tensor& b) { return Div::apply(a, b); }
-Tensor div(const Tensor& a, Scalar b) { return DivScalar::apply(a, b); }
-Tensor div(Scalar a, const Tensor& b) { return ScalarDiv::apply(b, a); }
-Tensor pow(const Tensor& base, const Tensor& exponent) { return Pow::apply(base, exponent); }
-Tensor pow(const Tensor& base, Scalar exponent) { return PowScalar::apply(base, exponent); }
+Tensor add(const Tensor& a, const Tensor& b, double alpha) { return apply<Add>("add", a, b, alpha); }
+Tensor add(const Tensor& a, Scalar b) { return apply<AddScalar>("add", a, b); }
+Tensor sub(const Tensor& a, const Tensor& b) { return apply<Sub>("sub", a, b); }
+Tensor sub(const Tensor& a, Scalar b) { return apply<SubScalar>("sub", a, b); }
+Tensor sub(Scalar a, const Tensor& b) { return apply<ScalarSub>("sub", b, a); }
+Tensor mul(const Tensor& a, const Tensor& b) { return apply<Mul>("mul", a, b); }
+Tensor mul(const Tensor& a, Scalar b) { return apply<MulScalar>("mul", a, b); }
+Tensor div(const Tensor& a, const Tensor& b) { return apply<Div>("div", a, b); }
+Tensor div(const Tensor& a, Scalar b) { return apply<DivScalar>("div", a, b); }
+Tensor div(Scalar a, const Tensor& b) { return apply<ScalarDiv>("div", b, a); }
+Tensor pow(const Tensor& base, const Tensor& exponent) {
+  ops::check_defined("pow", "base", base, "exponent", exponent);
+  return Pow::apply(base, exponent);
+}
+Tensor pow(const Tensor& base, Scalar exponent) {
+  ops::check_defined("pow", "base", base);
+  return PowScalar::apply(base, exponent);
+}
 
 }  // namespace tutti

@@ -132,6 +132,7 @@ struct AvgPool2d : Function<AvgPool2d> {
 };
 
 void check_floating(const char* name, const Tensor& x) {
+  ops::check_defined(name, "x", x);
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, name, ": wanted a floating dtype, given ", x.dtype());
 }
 

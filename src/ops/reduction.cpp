@@ -166,15 +166,29 @@ struct MaxDim : Function<MaxDim> {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) { return Sum::apply(x, dims, keepdim); }
-Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) { return Mean::apply(x, dims, keepdim); }
-Tensor amax(const Tensor& x, const Dims& dims, bool keepdim) { return Amax::apply(x, "amax", dims, keepdim); }
-Tensor max(const Tensor& x) { return Amax::apply(x, "max", Dims{}, false); }
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
+  ops::check_defined("sum", "x", x);
+  return Sum::apply(x, dims, keepdim);
+}
+Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
+  ops::check_defined("mean", "x", x);
+  return Mean::apply(x, dims, keepdim);
+}
+Tensor amax(const Tensor& x, const Dims& dims, bool keepdim) {
+  ops::check_defined("amax", "x", x);
+  return Amax::apply(x, "amax", dims, keepdim);
+}
+Tensor max(const Tensor& x) {
+  ops::check_defined("max", "x", x);
+  return Amax::apply(x, "max", Dims{}, false);
+}
 std::pair<Tensor, Tensor> max(const Tensor& x, int dim, bool keepdim) {
+  ops::check_defined("max", "x", x);
   return MaxDim::apply(x, dim, keepdim);
 }
 
 Tensor argmax(const Tensor& x) {
+  ops::check_defined("argmax", "x", x);
   TUTTI_CHECK(x.numel() > 0, ShapeError, "argmax: an empty tensor of shape ", x.sizes(),
               " has no greatest element");
   const Tensor flat = raw::view(raw::contiguous(x), {x.numel()});
@@ -182,6 +196,7 @@ Tensor argmax(const Tensor& x) {
 }
 
 Tensor argmax(const Tensor& x, int dim, bool keepdim) {
+  ops::check_defined("argmax", "x", x);
   const int d = raw::normalize_dim(dim, x.dim(), "argmax");
   if (x.dim() == 0) return zeros({}, DType::kInt64, x.device());
   const Tensor indices = run_arg_max("argmax", x, d, nullptr);

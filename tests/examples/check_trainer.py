@@ -111,7 +111,8 @@ def check_trace(path, ranks, steps):
 
 def errors(program):
     for arguments, text in ((("--foo", "1"), "--foo: unknown"), (("--epochs",), "--epochs: unknown, or without a value"),
-                            (("--lr", "x"), "--lr wants a number, given x"), (("--data", "/nowhere"), "neither /nowhere/train-images-idx3-ubyte nor"),
+                            (("--lr", "x"), "--lr wants 0 to 1e9, given x"),
+                            (("--epochs", "1e30"), "--epochs wants 0 to 1e9, given 1e30"), (("--data", "/nowhere"), "neither /nowhere/train-images-idx3-ubyte nor"),
                             (("--batch-size", "0"), "batch_size")):
         code, output = run(program, *arguments)
         check(code != 0 and text in output, f"{arguments}: {output}")
