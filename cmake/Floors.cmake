@@ -21,6 +21,12 @@ target_link_libraries(tutti_internal INTERFACE
   tutti_warnings tutti_sanitizers Threads::Threads OpenMP::OpenMP_CXX $<LINK_ONLY:tutti::dnnl> tutti::hwloc fmt::fmt
   ZLIB::ZLIB nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 
+# A parent project may have no build type; the library is fast all the same.
+get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(NOT is_multi_config AND NOT CMAKE_BUILD_TYPE)
+  target_compile_options(tutti_internal INTERFACE -O3)
+endif()
+
 # What floor comm and the tests see besides: whether there is MPI, and its C interface.
 add_library(tutti_mpi INTERFACE)
 if(tutti_WITH_MPI)

@@ -11,8 +11,8 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libopenmpi-dev openmpi-bin libdnnl-dev libfmt-dev nlohmann-json3-dev librandom123-dev
-          libhwloc-dev libxxhash-dev zlib1g-dev libcli11-dev)
-test_packages=(ccache libgtest-dev pkg-config python3 binutils dataset-fashion-mnist)
+          libhwloc-dev libxxhash-dev zlib1g-dev libcli11-dev pkg-config)
+test_packages=(ccache libgtest-dev python3 binutils dataset-fashion-mnist)
 full_packages=(clang clang-format libomp-dev qemu-user python3-pip)
 peer_packages=(python3 python3-dev python3-venv)
 fetch_onednn=no

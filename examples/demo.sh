@@ -23,6 +23,7 @@ while [ $# -gt 0 ]; do
       if [ "$1" = --data ]; then data=$2; else ranks=$2; fi
       shift 2
       ;;
+    --help | -h) sed -n '4,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) trainer_options+=("$1"); shift ;;
   esac
 done

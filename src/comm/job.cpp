@@ -5,6 +5,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "comm/mpi/mpi_runtime.hpp"
 #include "comm/self/self_transport.hpp"
 #include "core/environment_variables.hpp"
 #include "tutti/core/error.hpp"
@@ -14,10 +15,14 @@ namespace tutti::comm {
 
 namespace {
 std::atomic<Job*> current_job{nullptr};
+std::atomic<bool> had_job{false};
 }  // namespace
 
 Job* Job::current() noexcept { return current_job.load(std::memory_order_acquire); }
-void Job::set_current(Job* job) noexcept { current_job.store(job, std::memory_order_release); }
+void Job::set_current(Job* job) noexcept {
+  if (job != nullptr) had_job.store(true);
+  current_job.store(job, std::memory_order_release);
+}
 
 Job::Job(std::unique_ptr<Bootstrap> bootstrap, double timeout) : timeout_s(timeout) {
   host = Host::create(*bootstrap, Deadline(timeout_s));
@@ -70,7 +75,14 @@ std::shared_ptr<ProcessGroup> make_group_of_one(std::string name, double timeout
 
 std::shared_ptr<ProcessGroup> world() {
   if (const Job* job = Job::current()) return job->world;
-  static const std::shared_ptr<ProcessGroup> kAlone = make_group_of_one("world", default_timeout_s());
+  static const std::shared_ptr<ProcessGroup> kAlone = [] {
+    if (!had_job.load() && launched_with_others()) {
+      logging::warning(
+          "this process was started as one of several ranks, but has no Environment and so is alone: ",
+          "make `Environment env{argc, argv}` first in main");
+    }
+    return make_group_of_one("world", default_timeout_s());
+  }();
   return kAlone;
 }
 

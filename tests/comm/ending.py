@@ -19,6 +19,7 @@ import time
 WAYS = {
     "well": (True, []),
     "fork": (True, []),
+    "lonely": (True, []),
     "unmatched": (True, []),
     "throw": (False, ["rank 1: the message of rank 1", "with a second line"]),
     "throw_while_computing": (False, ["rank 1: the message of rank 1", "with a second line"]),
@@ -37,6 +38,7 @@ ANY_OF = {
 }
 # What each rank may say, until another one ends the job.
 SOME_OF = {
+    "lonely": re.compile(r"^\[tutti warning\] this process was started as one of several ranks, but has no Environment", re.M),
     "unlike": re.compile(r'^rank [01]: TUTTI_COMM_BACKEND must be the same on all ranks, but is "" on rank 0 and "mpi" on rank 1$', re.M),
 }
 # Each rank says it; the one that gives up first has left the job when the other does.

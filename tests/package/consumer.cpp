@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   Environment env{argc, argv};
   Net net;
   parallel::DistributedDataParallel model{net};
-  optim::Sgd optimizer{net.parameters(), {.lr = 0.1}};
+  optim::AdamW optimizer{net.parameters(), {.lr = 0.01}};
   const Tensor images = ones({2, 1, 8, 8});
   const Tensor labels = zeros({2}, DType::kInt64);
 

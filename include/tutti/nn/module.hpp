@@ -112,8 +112,8 @@ class TUTTI_API ModuleBase {
 
   virtual ~ModuleBase();
 
-  /// Parameters of this module and all below, depth first, in the order of declaration; a tensor that stands in several places
-  /// is listed once, by its first name.
+  /// Parameters of this module and all below, each module's own before those of its children, both in the order of declaration; a
+  /// tensor that stands in several places is listed once, by its first name.
   std::vector<Tensor> parameters() const;
   /// The same with their names.
   std::vector<NamedTensor> named_parameters() const;

@@ -13,7 +13,7 @@
 namespace tutti::optim {
 
 /// Options of Adam; meaning and defaults as in PyTorch.
-struct AdamOptions {
+struct TUTTI_API AdamOptions {
   double lr = 1e-3;         ///< Learning rate, at least 0.
   double beta1 = 0.9;       ///< Share of the old mean of gradients in the new one, in [0, 1).
   double beta2 = 0.999;     ///< The same for the mean of squared gradients.
@@ -23,7 +23,7 @@ struct AdamOptions {
   bool maximize = false;    ///< Go up the gradient instead of down.
 };
 /// Options of AdamW; meaning and defaults as in PyTorch.
-struct AdamWOptions {
+struct TUTTI_API AdamWOptions {
   double lr = 1e-3;            ///< Learning rate, at least 0.
   double beta1 = 0.9;          ///< Share of the old mean of gradients in the new one, in [0, 1).
   double beta2 = 0.999;        ///< The same for the mean of squared gradients.

@@ -117,7 +117,7 @@ struct OneCycleLROptions {
   bool three_phase = false;                                  ///< Down as fast as up, then to the last rate.
   std::vector<double> max_lr_by_group{};                     ///< One for each group, in place of max_lr.
 };
-/// The one-cycle schedule [Smith & Topin 2017]: step it after every batch, total_steps - 1 times.
+/// The one-cycle schedule [Smith & Topin 2017]: step it after every batch, at most total_steps times.
 class TUTTI_API OneCycleLR final : public LRScheduler {
  public:
   /// ValueError for options outside their domain. step() throws ValueError beyond total_steps.

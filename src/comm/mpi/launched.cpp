@@ -16,6 +16,13 @@ bool launched_by_mpi() {
          environment_text("SLURM_PROCID").has_value();
 }
 
+bool launched_with_others() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"}) {
+    if (environment_text(variable).value_or("1") != "1") return true;
+  }
+  return false;
+}
+
 int rank_by_launcher() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
     if (const auto rank = environment_text(variable)) return parse_integer(*rank);

@@ -11,6 +11,8 @@ namespace tutti::comm {
 
 // True if a launcher of MPI (mpirun, srun) started this process.
 bool launched_by_mpi();
+// True if it, or who set WORLD_SIZE, started others with it.
+bool launched_with_others();
 // What the launcher says of this process before MPI is initialised; -1 if nothing.
 int rank_by_launcher();
 // CommError if the launcher has started several ranks of which MPI knows one only: it belongs to another MPI.
