@@ -72,6 +72,8 @@ void train(int argc, char** argv) {
   }
   if (way == "lonely") {
     if (tutti::comm::world()->size() != 1) throw std::runtime_error("wanted a world of one");
+    // Nothing else makes this rank wait for the other, whose pipe has no reader any more if all ranks before it have ended.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     return;
   }
   const tutti::Environment environment(argc, argv);
