@@ -58,7 +58,7 @@ constexpr std::string_view operation_name() {
   if constexpr (requires { std::string_view(Derived::kName); }) {
     return Derived::kName;
   } else {
-    return tutti::detail::type_name<Derived>();
+    return tutti::detail::kTypeName<Derived>;
   }
 }
 

@@ -18,4 +18,8 @@ constexpr std::string_view type_name() {
   return colons == std::string_view::npos ? text : text.substr(colons + 2);
 }
 
+/// The same, found while compiling: a call of type_name() on a hot path would search the text each time.
+template <class T>
+inline constexpr std::string_view kTypeName = type_name<T>();
+
 }  // namespace tutti::detail
