@@ -152,47 +152,47 @@ Tensor with_scalar(const char* name, DType dtype, const Tensor& x, Scalar number
   return dispatch::pointwise(call, {&x});
 }
 
-// y = x + s.  dx = g.
-struct AddScalar : Function<AddScalar> {
+// Of x and a number; the gradient is y's in x's dtype.
+template <class Op>
+struct Shift : Function<Op> {
+  using Context = autograd::Context<Op>;
   struct State {
     DType dtype = DType::kFloat32;
   };
-  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+  template <class Functor>
+  static Tensor compute(const char* name, Context& ctx, const Tensor& x, Scalar number,
+                        bool number_first = false) {
     ctx.state().dtype = x.dtype();
-    return with_scalar<functors::Add>("add", result_type(x, number), x, number, false);
+    return with_scalar<Functor>(name, result_type(x, number), x, number, number_first);
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
     return raw::to_dtype(grad_y, ctx.state().dtype);
+  }
+};
+
+// y = x + s.  dx = g.
+struct AddScalar : Shift<AddScalar> {
+  static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
+    return compute<functors::Add>("add", ctx, x, number);
   }
 };
 
 // y = x - s.  dx = g.
-struct SubScalar : Function<SubScalar> {
-  struct State {
-    DType dtype = DType::kFloat32;
-  };
+struct SubScalar : Shift<SubScalar> {
   static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
     ops::check_has_difference("sub", x.dtype());
-    ctx.state().dtype = x.dtype();
-    return with_scalar<functors::Sub>("sub", result_type(x, number), x, number, false);
-  }
-  static Tensor backward(Context& ctx, const Tensor& grad_y) {
-    return raw::to_dtype(grad_y, ctx.state().dtype);
+    return compute<functors::Sub>("sub", ctx, x, number);
   }
 };
 
 // y = s - x.  dx = -g.
-struct ScalarSub : Function<ScalarSub> {
-  struct State {
-    DType dtype = DType::kFloat32;
-  };
+struct ScalarSub : Shift<ScalarSub> {
   static Tensor forward(Context& ctx, const Tensor& x, Scalar number) {
     ops::check_has_difference("sub", x.dtype());
-    ctx.state().dtype = x.dtype();
-    return with_scalar<functors::Sub>("sub", result_type(x, number), x, number, true);
+    return compute<functors::Sub>("sub", ctx, x, number, /*number_first=*/true);
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
-    return raw::to_dtype(dispatch::unary<functors::Neg>("sub", grad_y), ctx.state().dtype);
+    return Shift::backward(ctx, dispatch::unary<functors::Neg>("sub", grad_y));
   }
 };
 

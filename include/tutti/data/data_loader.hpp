@@ -147,7 +147,8 @@ class DatasetSource final : public BatchSource {
 ///   in it the original). Catch it and call next() again to pass over that batch.
 /// - Batches are the caller's: they are never overwritten. Their memory is used again once they are dropped.
 ///
-/// One thread may use a loader at a time. Of one that was moved from, every use but an assignment is an Error. The time spent waiting is recorded as "data_wait".
+/// One thread may use a loader at a time. Of one that was moved from, every use but an assignment is an Error. The time spent
+/// waiting is recorded as "data_wait".
 template <class D>
 class DataLoader {
   static_assert(detail::AnyDataset<D>,
