@@ -95,6 +95,10 @@ Meta& ensure_meta(const Tensor& tensor);
 inline Meta* meta_of(const Tensor& tensor) noexcept { return tensor.impl()->autograd; }
 // Where the gradient of a tensor that requires grad goes. AutogradError for a stale view.
 Edge gradient_edge(const Tensor& tensor, std::string_view consumer);
+// Takes the operation that made x out of the graph if `is_meant` says so: x then has the history of that operation's input, and
+// what calls this computes both gradients at once. Only if nobody can tell: no other handle or view of x has that history, no hook
+// is there, and x is not written since. False: nothing changed.
+bool absorb_producer(const Tensor& x, bool (*is_meant)(const Node&));
 // "float32 [2, 3]".
 std::string describe(const Tensor& tensor);
 

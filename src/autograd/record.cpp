@@ -48,6 +48,24 @@ struct Recorder {
     HookAccess::ensure(node).retained.push_back({output_nr, meta.retained_grad});
   }
 
+  static bool absorb_producer(const Tensor& x, bool (*is_meant)(const Node&)) {
+    Meta* const meta = meta_of(x);
+    if (meta == nullptr || !meta->grad_fn || meta->base.defined()) return false;
+    const Node& node = *meta->grad_fn;
+    const tutti::detail::TensorImpl& impl = *x.impl();
+    if (node.hooks_ != nullptr || impl.references.load(std::memory_order_acquire) != 1) return false;
+    if (node.edges_.size() != 1 || node.saved_.size() != 1 || !is_meant(node)) return false;
+    const SavedTensor& saved = node.saved_[0];
+    if (!saved.tensor.defined() || saved.tensor.impl()->storage != impl.storage ||
+        saved.version != impl.storage->version.load())
+      return false;
+    Edge edge = node.edges_[0];
+    if (!edge.function) return false;
+    meta->output_nr = edge.output_nr;
+    meta->grad_fn = std::move(edge.function);
+    return true;
+  }
+
   static void set_history(Node& node, const Tensor& output, std::uint32_t output_nr) {
     Meta& meta = ensure_meta(output);
     if (meta.retained_grad != nullptr) [[unlikely]]
@@ -115,6 +133,10 @@ void record_output(const detail::Recording& recording, Tensor& output, std::size
 }
 
 }  // namespace
+
+bool absorb_producer(const Tensor& x, bool (*is_meant)(const Node&)) {
+  return Recorder::absorb_producer(x, is_meant);
+}
 
 namespace detail {
 

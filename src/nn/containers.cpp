@@ -9,7 +9,7 @@ Sequential::Sequential(const Sequential& other) : Module(other) {
 
 Tensor Sequential::forward(const Tensor& x) {
   Tensor h = x;
-  for (const auto& layer : layers_) h = layer->call(h);
+  for (const auto& layer : layers_) h = layer->call(std::move(h));
   return h;
 }
 

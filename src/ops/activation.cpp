@@ -2,6 +2,7 @@
 // Functions of one tensor. Each op: forward above backward; the public functions last.
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
+#include "ops/relu.hpp"
 #include "tutti/autograd/function.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/ops/pointwise.hpp"
@@ -86,19 +87,6 @@ struct Sigmoid : Function<Sigmoid> {
   }
 };
 
-// y = max(x, 0).  dx = g where y > 0.
-struct Relu : Function<Relu> {
-  static Tensor forward(Context& ctx, const Tensor& x) {
-    TUTTI_CHECK(x.dtype() != DType::kBool, DTypeError, "relu: bool is not a number");
-    Tensor y = dispatch::unary<functors::Relu>("relu", x);
-    ctx.save(y);
-    return y;
-  }
-  static Tensor backward(Context& ctx, const Tensor& grad_y) {
-    return dispatch::unary_grad<functors::ReluGrad>("relu", grad_y, ctx.saved(0));
-  }
-};
-
 // y = x Phi(x), or 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).          [Hendrycks and Gimpel 2016]
 struct Gelu : Function<Gelu> {
   struct State {
@@ -132,14 +120,14 @@ Tensor log(const Tensor& x) { return apply<Log>("log", x); }
 Tensor sqrt(const Tensor& x) { return apply<Sqrt>("sqrt", x); }
 Tensor tanh(const Tensor& x) { return apply<Tanh>("tanh", x); }
 Tensor sigmoid(const Tensor& x) { return apply<Sigmoid>("sigmoid", x); }
-Tensor relu(const Tensor& x) { return apply<Relu>("relu", x); }
+Tensor relu(const Tensor& x) { return apply<ops::Relu>("relu", x); }
 Tensor relu(Tensor&& x) {
   ops::check_defined("relu", "x", x);
   // A leaf's memory may be the user's own (from_blob); a recorded result's is ours.
   // Under saved-tensor hooks a saved tensor holds no memory, so that nobody else seems to see it.
   const bool ours = x.requires_grad() && !x.is_leaf() && autograd::grad_enabled() &&
                     autograd::detail::thread_state().saved_tensors_hooks == nullptr;
-  if (!ours || !raw::is_sole_view(x)) return Relu::apply(x);
+  if (!ours || !raw::is_sole_view(x)) return ops::Relu::apply(x);
   x.relu_();
   return std::move(x);
 }

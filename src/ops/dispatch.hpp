@@ -52,6 +52,11 @@ template <class F>
 Tensor unary(const char* name, const Tensor& x, double param = 0) {
   return pointwise({kFunctor<F>, name, x.dtype(), x.dtype(), {param}}, {&x});
 }
+// self = f(self)
+template <class F>
+void unary_into(const char* name, const Tensor& self, double param = 0) {
+  pointwise_into(self, {kFunctor<F>, name, self.dtype(), self.dtype(), {param}}, {&self});
+}
 // x integer: computed in float32.
 template <class F>
 Tensor unary_floating(const char* name, const Tensor& x, double param = 0) {

@@ -2,6 +2,7 @@
 // Functions of one tensor that write it. Each op: forward above backward; members last.
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
+#include "ops/relu.hpp"
 #include "tutti/autograd/function.hpp"
 
 namespace tutti {
@@ -9,11 +10,6 @@ namespace tutti {
 namespace {
 
 using autograd::Function;
-
-template <class F>
-void apply_to(const Tensor& self, const char* name, double param = 0) {
-  dispatch::pointwise_into(self, {dispatch::kFunctor<F>, name, self.dtype(), self.dtype(), {param}}, {&self});
-}
 
 void check_floating(const Tensor& self, const char* name) {
   ops::check_defined(name, "the tensor", self);
@@ -27,16 +23,13 @@ struct FromResult : Function<Derived> {
   using Context = typename Function<Derived>::Context;
   static Tensor forward(Context& ctx, const Tensor& self) {
     ctx.mark_dirty(0);
-    apply_to<F>(self, Derived::kName);
+    dispatch::unary_into<F>(Derived::kName, self);
     ctx.save(self);
     return self;
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
     return dispatch::unary_grad<FGrad>(Derived::kName, grad_y, ctx.saved(0));
   }
-};
-struct ReluInPlace : FromResult<ReluInPlace, functors::Relu, functors::ReluGrad> {
-  static constexpr const char* kName = "relu_";
 };
 struct ExpInPlace : FromResult<ExpInPlace, functors::Exp, functors::Mul> {
   static constexpr const char* kName = "exp_";
@@ -56,7 +49,7 @@ struct NegInPlace : Function<NegInPlace> {
   static constexpr const char* kName = "neg_";
   static Tensor forward(Context& ctx, const Tensor& self) {
     ctx.mark_dirty(0);
-    apply_to<functors::Neg>(self, kName);
+    dispatch::unary_into<functors::Neg>(kName, self);
     return self;
   }
   static Tensor backward(Context&, const Tensor& grad_y) {
@@ -70,7 +63,7 @@ struct LogInPlace : Function<LogInPlace> {
   static Tensor forward(Context& ctx, const Tensor& self) {
     if (ctx.recording()) ctx.save(raw::clone(self));
     ctx.mark_dirty(0);
-    apply_to<functors::Log>(self, kName);
+    dispatch::unary_into<functors::Log>(kName, self);
     return self;
   }
   static Tensor backward(Context& ctx, const Tensor& grad_y) {
@@ -108,7 +101,7 @@ Tensor& Tensor::neg_() {
 Tensor& Tensor::relu_() {
   ops::check_defined("relu_", "the tensor", *this);
   TUTTI_CHECK(dtype() != DType::kBool, DTypeError, "relu_: bool is not a number");
-  ReluInPlace::apply(*this);
+  ops::ReluInPlace::apply(*this);
   return *this;
 }
 Tensor& Tensor::exp_() {

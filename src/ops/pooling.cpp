@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools. Each op: forward above backward; the public functions last.
 #include <limits>
+#include <utility>
 
+#include "autograd/meta.hpp"
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "ops/option_checks.hpp"
+#include "ops/relu.hpp"
 #include "ops/window.hpp"
 #include "tutti/autograd/function.hpp"
+#include "tutti/autograd/guards.hpp"
 #include "tutti/ops/convolution.hpp"
 
 namespace tutti {
@@ -20,6 +24,7 @@ struct Window {
   Size2d kernel, stride, padding, dilation = 1;
   bool count_include_pad = true;
   int divisor_override = 0;
+  bool relu_gradient = false;
   Dims sizes, strides;
 
   void fill(tutti_pool2d& args) const {
@@ -33,6 +38,7 @@ struct Window {
     set(args.dilation, dilation);
     args.count_include_pad = count_include_pad ? 1 : 0;
     args.divisor_override = divisor_override;
+    args.relu_gradient = relu_gradient ? 1 : 0;
   }
 };
 
@@ -65,13 +71,14 @@ Tensor allocate_output(const Window& w, const Tensor& x, DType dtype) {
               : empty(sizes, dtype, x.device());
 }
 
-// y = greatest of each window.  dx = g at the greatest (the first of equal ones).
+// y = greatest of each window.  dx = g at the greatest (the first of equal ones). With relu_gradient, x is what relu made of an
+// earlier x, whose gradient this is: g at the greatest where that is above 0.
 struct MaxPool2d : Function<MaxPool2d> {
   using State = Window;
   static Tensor forward(Context& ctx, const Tensor& x, const Window& window) {
     ctx.state() = window;
     Tensor y = allocate_output(window, x, x.dtype());
-    const bool small = window.kernel.height * window.kernel.width <= 256;
+    const bool small = window.kernel.height * window.kernel.width <= 255;
     const Tensor indices = allocate_output(window, x, small ? DType::kUInt8 : DType::kInt32);
     ctx.save(indices);
     tutti_pool2d args;
@@ -131,6 +138,11 @@ struct AvgPool2d : Function<AvgPool2d> {
   }
 };
 
+bool is_relu(const autograd::Node& node) {
+  return dynamic_cast<const autograd::detail::FunctionNode<ops::Relu>*>(&node) != nullptr ||
+         dynamic_cast<const autograd::detail::FunctionNode<ops::ReluInPlace>*>(&node) != nullptr;
+}
+
 void check_floating(const char* name, const Tensor& x) {
   ops::check_defined(name, "x", x);
   TUTTI_CHECK(is_floating_point(x.dtype()), DTypeError, name, ": wanted a floating dtype, given ", x.dtype());
@@ -143,6 +155,14 @@ Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options) {
   const Window window =
       make_window("max_pool2d", x, options.kernel_size, options.stride, options.padding, options.dilation);
   return MaxPool2d::apply(x, window);
+}
+Tensor max_pool2d(Tensor&& x, const MaxPool2dOptions& options) {
+  check_floating("max_pool2d", x);
+  Window window =
+      make_window("max_pool2d", x, options.kernel_size, options.stride, options.padding, options.dilation);
+  const Tensor taken = std::move(x);
+  if (autograd::grad_enabled()) window.relu_gradient = autograd::absorb_producer(taken, is_relu);
+  return MaxPool2d::apply(taken, window);
 }
 
 Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options) {

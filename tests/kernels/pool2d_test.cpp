@@ -41,7 +41,7 @@ struct Operands {
         ow(output_size(c, 1)),
         x(c.dtype, {c.n, c.c, c.h, c.w}, c.layout),
         y(c.dtype, {c.n, c.c, oh, ow}, c.layout),
-        indices(c.kernel[0] * c.kernel[1] <= 256 ? TUTTI_U8 : TUTTI_I32, {c.n, c.c, oh, ow}, c.layout) {
+        indices(c.kernel[0] * c.kernel[1] <= 255 ? TUTTI_U8 : TUTTI_I32, {c.n, c.c, oh, ow}, c.layout) {
     x.fill_random(1);
     y.fill_random(2);
     for (int d = 0; d < 2; ++d) {
@@ -120,6 +120,34 @@ TEST_P(MaxPool2d, ForwardAndBackwardMatchLoops) {
   }
 }
 
+TEST_P(MaxPool2d, WithReluGradientWindowsWithoutAPositiveElementGetNoGradient) {
+  const Case& c = GetParam();
+  Operands p(c);
+  std::vector<double> x = p.x.values();
+  for (double& value : x) value = value < 0.8 ? -value : value;  // windows of both kinds
+  p.x.assign(x);
+  ASSERT_EQ(tutti::cpu::max_pool2d_forward(&p.call), TUTTI_OK);
+  const std::vector<double> y = p.y.values(), places = p.indices.values();
+  p.y.fill_random(7);
+  std::vector<double> gradient = p.y.values();
+  p.call.relu_gradient = 1;
+  p.y.assign(y);
+  ASSERT_EQ(tutti::cpu::max_pool2d_forward(&p.call), TUTTI_OK);
+  EXPECT_EQ(p.y.values(), y);
+  const double none = p.call.indices.dtype == TUTTI_U8 ? 255 : -1;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    ASSERT_EQ(p.indices.get(static_cast<std::int64_t>(i)), y[i] > 0 ? places[i] : none) << i;
+  }
+  p.y.assign(gradient);
+  ASSERT_EQ(tutti::cpu::max_pool2d_backward(&p.call), TUTTI_OK);
+  const std::vector<double> masked = p.x.values();
+  for (std::size_t i = 0; i < y.size(); ++i) gradient[i] = y[i] > 0 ? gradient[i] : 0;
+  p.y.assign(gradient);
+  p.indices.assign(places);
+  ASSERT_EQ(tutti::cpu::max_pool2d_backward(&p.call), TUTTI_OK);
+  EXPECT_EQ(p.x.values(), masked);
+}
+
 TEST_P(MaxPool2d, GivesTheSameBitsForAnyNumberOfThreads) {
   Operands p(GetParam());
   tutti::test::expect_same_bits_for_all_teams(
@@ -170,7 +198,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"dilated", TUTTI_F32, 2, 17, 20, 21, {3, 3}, {2, 1}, {1, 1}, {2, 3}},
                     Case{"one_channel", TUTTI_F32, 2, 1, 9, 9, {2, 2}, {2, 2}},
                     Case{"large_window", TUTTI_F32, 2, 3, 20, 20, {17, 17}, {2, 2}, {3, 3}},
+                    Case{"window_of_255", TUTTI_F32, 2, 3, 20, 20, {15, 17}, {15, 17}},
+                    Case{"window_of_256", TUTTI_F32, 2, 3, 20, 20, {16, 16}, {16, 16}},
                     Case{"gaps", TUTTI_F32, 2, 20, 20, 20, {2, 2}, {5, 4}},
+                    Case{"gaps_and_padding", TUTTI_F32, 2, 20, 21, 19, {3, 3}, {5, 4}, {1, 1}},
+                    Case{"apart_and_padding", TUTTI_F32, 2, 19, 13, 12, {2, 2}, {2, 2}, {1, 1}},
                     Case{"nchw", TUTTI_F32, 3, 10, 12, 14, {2, 2}, {2, 2}, {0, 0}, {1, 1}, kNCHW},
                     Case{"spread", TUTTI_F32, 3, 10, 12, 14, {3, 3}, {2, 2}, {1, 1}, {1, 1}, kSpread},
                     Case{"f64", TUTTI_F64, 3, 21, 12, 14, {3, 3}, {2, 2}, {1, 1}},

@@ -113,5 +113,37 @@ TEST(Containers, ErrorsOfForwardNameTheModule) {
   tutti::testing::expect_error<ShapeError>([&] { alone(ones({1, 2})); }, "; in Linear");
 }
 
+// Layers get their predecessor's result as a temporary, whose memory ReLU and MaxPool2d may take; a hook that keeps it is seen.
+TEST(Containers, SequentialHandsOnTemporariesWithoutAnyoneNoticing) {
+  const Tensor x = randn({2, 1, 8, 8});
+  nn::Sequential net{nn::Conv2d{{.in_channels = 1, .out_channels = 4, .kernel_size = 3}}, nn::ReLU{},
+                     nn::MaxPool2d{{.kernel_size = 2}}};
+  const auto parameters = net.parameters();
+  const auto gradients = [&] {
+    std::vector<std::vector<float>> values;
+    for (const Tensor& p : parameters) values.push_back(p.grad().to_vector<float>());
+    net.zero_grad();
+    return values;
+  };
+  const Tensor convolved = conv2d(x, parameters[0], parameters[1]), positive = relu(convolved);
+  max_pool2d(positive, {.kernel_size = 2}).sum().backward();
+  const auto wanted = gradients();
+  net(x).sum().backward();
+  EXPECT_EQ(gradients(), wanted);
+
+  std::vector<Tensor> seen;
+  std::vector<nn::ModuleHookHandle> handles;
+  for (const auto& entry : net.named_modules()) {
+    if (entry.module == &net) continue;
+    handles.push_back(entry.module->register_forward_hook(
+        [&seen](nn::ModuleBase&, std::span<const Tensor> outputs) { seen.push_back(outputs[0]); }));
+  }
+  net(x).sum().backward();
+  EXPECT_EQ(gradients(), wanted);
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].to_vector<float>(), convolved.to_vector<float>());
+  EXPECT_EQ(seen[1].to_vector<float>(), positive.to_vector<float>());
+}
+
 }  // namespace
 }  // namespace tutti

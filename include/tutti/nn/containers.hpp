@@ -142,7 +142,7 @@ class TUTTI_API Sequential : public Module<Sequential> {
  private:
   struct Layer {
     virtual ~Layer() = default;
-    virtual Tensor call(const Tensor& x) = 0;
+    virtual Tensor call(Tensor x) = 0;
     virtual ModuleBase& module() = 0;
     virtual std::unique_ptr<Layer> copy() const = 0;
   };
@@ -150,7 +150,7 @@ class TUTTI_API Sequential : public Module<Sequential> {
   struct Held final : Layer {
     explicit Held(T&& value) : held(std::move(value)) {}
     explicit Held(const T& value) : held(value) {}
-    Tensor call(const Tensor& x) override { return held(x); }
+    Tensor call(Tensor x) override { return held(std::move(x)); }
     ModuleBase& module() override { return held; }
     std::unique_ptr<Layer> copy() const override { return std::make_unique<Held>(held); }
     T held;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "tutti/core/export.hpp"
 #include "tutti/nn/module.hpp"
@@ -111,7 +112,8 @@ class TUTTI_API MaxPool2d : public Module<MaxPool2d> {
   MaxPool2d(ModuleBase& parent, std::string_view name, const MaxPool2dOptions& given);
   /// x [N, C, H, W] to [N, C, H', W'].
   Tensor forward(const Tensor& x) { return max_pool2d(x, options); }
-  MaxPool2dOptions options;  ///< As given.
+  Tensor forward(Tensor&& x) { return max_pool2d(std::move(x), options); }  ///< The same of a temporary.
+  MaxPool2dOptions options;                                                 ///< As given.
 };
 
 /// Mean of each window of [N, C, H, W]; see avg_pool2d.
@@ -148,6 +150,7 @@ class TUTTI_API ReLU : public Module<ReLU> {
   using Module::Module;
   /// Of x's shape and dtype; see relu().
   Tensor forward(const Tensor& x) { return relu(x); }
+  Tensor forward(Tensor&& x) { return relu(std::move(x)); }  ///< The same of a temporary.
 };
 
 /// Options of GELU.

@@ -42,6 +42,9 @@ struct MaxPool2dOptions {
 };
 /// Greatest value of each window; NaN wins; padding counts as minus infinity.
 TUTTI_API Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options);
+/// The same of a temporary, as in max_pool2d(relu(conv(x))): if x is the result of relu that nobody else sees, its memory is free
+/// from here on and backward computes both gradients in one pass.
+TUTTI_API Tensor max_pool2d(Tensor&& x, const MaxPool2dOptions& options);
 
 /// Options of avg_pool2d. kernel_size is required; stride 0 means kernel_size.
 struct AvgPool2dOptions {

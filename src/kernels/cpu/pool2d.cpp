@@ -15,7 +15,7 @@ using onednn::Purpose;
 
 namespace {
 
-constexpr std::int64_t kLargestSmallWindow = 256;  // its places fit u8
+constexpr std::int64_t kLargestSmallWindow = 255;  // its places and "none" fit u8
 constexpr std::int64_t kChunk = 1 << 14;           // elements of x worth a chunk
 
 bool shapes_fit(const tutti_pool2d& call) {
@@ -66,6 +66,7 @@ PoolShape shape_of(const tutti_pool2d& call) {
   }
   shape.include_padding = call.count_include_pad != 0;
   shape.divisor = call.divisor_override;
+  shape.relu_gradient = call.relu_gradient != 0;
   return shape;
 }
 

@@ -149,6 +149,7 @@ TUTTI_INLINE void max_of_window(const PoolShape& s, const T* image, const Inside
     }
   }
   for (int v = 0; v < kVectors; ++v) {
+    if (s.relu_gradient) place[v] = best[v] <= typename L::Vector{} ? Integers<L>{} - 1 : place[v];
     store_part<L>(y + v * L::kWidth, best[v], count);
     store_index<L>(index + v * L::kWidth, place[v], count);
   }
@@ -176,38 +177,57 @@ void max_forward(const MaxPoolRows& r) {
   }
 }
 
+template <class T>
+TUTTI_INLINE void fill_zero(T* x, int64_t count) {
+  using L = Lanes<T>;
+  int64_t k = 0;
+  for (; k + L::kWidth <= count; k += L::kWidth) L::store(x + k, typename L::Vector{});
+  if (k < count) L::store(x + k, typename L::Vector{}, count - k);
+}
+
+// One window's gradient y [channels] to `count` neighbouring positions of a row of x, whose places are `place`, `place` + 1, ...
+template <class T, class Index>
+TUTTI_INLINE void spread(const T* y, const Index* places, int64_t channels, int place, T* x, int64_t count) {
+  using L = Lanes<T>;
+  const typename L::Vector zero{};
+  int64_t c = 0;
+  for (; c + L::kWidth <= channels; c += L::kWidth) {
+    const auto chosen = load_index<L>(places + c, L::kWidth);
+    const auto gradient = L::load(y + c);
+    for (int64_t p = 0; p < count; ++p)
+      L::store(x + p * channels + c, chosen == place + static_cast<int>(p) ? gradient : zero);
+  }
+  if (c == channels) return;
+  const auto chosen = load_index<L>(places + c, channels - c);
+  const auto gradient = load_part<L>(y + c, channels - c);
+  for (int64_t p = 0; p < count; ++p)
+    L::store(x + p * channels + c, chosen == place + static_cast<int>(p) ? gradient : zero, channels - c);
+}
+
 // Windows that don't overlap: each element of the gradient of x belongs to one window at most.
 template <class T, class Index>
 void max_backward_apart(const MaxPoolRows& r) {
-  using L = Lanes<T>;
   const PoolShape& s = *r.shape;
-  const typename L::Vector zero{};
   for (int64_t row = r.begin; row < r.end; ++row) {
     const int64_t h = row % s.h + s.padding[0], oh = h / s.stride[0], i = h % s.stride[0];
     T* x = static_cast<T*>(r.out) + row * s.w * s.c;
-    if (oh >= s.oh || i >= s.kernel[0]) {
-      for (int64_t k = 0; k < s.w * s.c; k += L::kWidth)
-        store_part<L>(x + k, zero, part_of(s.w * s.c - k, L::kWidth));
-      continue;
-    }
-    const int64_t at = (row / s.h * s.oh + oh) * s.ow * s.c;
-    const T* y = static_cast<const T*>(r.in) + at;
-    const Index* places = static_cast<const Index*>(r.indices) + at;
-    int64_t ow = s.padding[1] / s.stride[1], j = s.padding[1] % s.stride[1];
-    for (int64_t w = 0; w < s.w; ++w, x += s.c) {
-      const bool covered = ow < s.ow && j < s.kernel[1];
-      const int place = static_cast<int>(i * s.kernel[1] + j);
-      for (int64_t c = 0; c < s.c; c += L::kWidth) {
-        const int64_t count = part_of(s.c - c, L::kWidth);
-        typename L::Vector gradient{};
-        if (covered) {
-          const auto chosen = load_index<L>(places + ow * s.c + c, count) == place;
-          gradient = chosen ? load_part<L>(y + ow * s.c + c, count) : zero;
-        }
-        store_part<L>(x + c, gradient, count);
+    T* const end = x + s.w * s.c;
+    if (oh < s.oh && i < s.kernel[0]) {
+      const int64_t at = (row / s.h * s.oh + oh) * s.ow * s.c;
+      const T* y = static_cast<const T*>(r.in) + at;
+      const Index* places = static_cast<const Index*>(r.indices) + at;
+      int64_t left = s.w, j = s.padding[1] % s.stride[1];  // the first window may begin in the padding
+      for (int64_t ow = s.padding[1] / s.stride[1]; ow < s.ow && left > 0; ++ow, j = 0) {
+        const int64_t step = part_of(s.stride[1] - j, left), covered = part_of(s.kernel[1] - j, step);
+        const int place = static_cast<int>(i * s.kernel[1] + j);
+        if (covered > 0) spread(y + ow * s.c, places + ow * s.c, s.c, place, x, covered);
+        const int64_t first = covered > 0 ? covered : 0;
+        fill_zero(x + first * s.c, (step - first) * s.c);
+        x += step * s.c;
+        left -= step;
       }
-      if (++j == s.stride[1]) j = 0, ++ow;
     }
+    fill_zero(x, end - x);
   }
 }
 

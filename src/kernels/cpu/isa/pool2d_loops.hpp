@@ -15,6 +15,7 @@ struct PoolShape {
   int64_t kernel[2], stride[2], padding[2], dilation[2];
   bool include_padding;  // average: padding counts
   int64_t divisor;       // average: 0: the window's size
+  bool relu_gradient;    // max, forward: no place where the greatest is not above 0
 };
 
 // Rows [begin, end) of the n * oh rows of y (forward) or of the n * h rows of x (backward).
