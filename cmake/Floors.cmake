@@ -14,12 +14,12 @@ endif()
 add_library(tutti_internal INTERFACE)
 target_compile_features(tutti_internal INTERFACE cxx_std_20)
 target_include_directories(tutti_internal INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
-target_include_directories(tutti_internal SYSTEM INTERFACE "${RANDOM123_INCLUDE_DIR}" "${XXHASH_INCLUDE_DIR}")
+target_include_directories(tutti_internal SYSTEM INTERFACE "${RANDOM123_INCLUDE_DIR}")
 target_compile_definitions(tutti_internal INTERFACE
   $<$<BOOL:${TUTTI_THREADS_STD}>:TUTTI_PARALLEL_STD_THREAD>)
 target_link_libraries(tutti_internal INTERFACE
   tutti_warnings tutti_sanitizers Threads::Threads OpenMP::OpenMP_CXX $<LINK_ONLY:tutti::dnnl> tutti::hwloc fmt::fmt
-  ZLIB::ZLIB nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
+  ZLIB::ZLIB ${CMAKE_DL_LIBS})
 
 # A parent project may have no build type; the library is fast all the same.
 get_property(is_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)

@@ -30,7 +30,7 @@ function(tutti_test_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FLOOR" "SOURCES;ALSO")
   tutti_objects_of(objects "${arg_FLOOR}" ${arg_ALSO})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE tutti_internal tutti_mpi ${objects} GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE tutti_internal tutti_mpi ${objects} GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   # Tests' own code compiles in half the time without optimising; those of kernels and the table of operations compute references in
   # long loops.

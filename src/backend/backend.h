@@ -276,7 +276,7 @@ typedef struct tutti_adam {
   int64_t step; /* already incremented: 1 in the first step; the same for all arrays of the list */
   int32_t decoupled, amsgrad, maximize;
 } tutti_adam;
-/* Sum over all arrays of |x|^2 into out[0] (f32; f64 for f64), in list order; fixed partial sums. */
+/* Sum over all arrays of |x|^2, f64 whatever the arrays' dtype, in list order; fixed partial sums. */
 typedef struct tutti_list_norm {
   tutti_stream stream;
   tutti_tensor_list list; /* params */

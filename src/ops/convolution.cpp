@@ -113,12 +113,8 @@ Conv2dFunctionOptions checked_geometry(const Tensor& x, const Tensor& weight, Co
   return options;
 }
 
-}  // namespace
-
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const Conv2dFunctionOptions& options) {
-  ops::check_defined("conv2d", "x", x, "weight", weight);
-  TUTTI_CHECK(x.dim() == 4, ShapeError, "conv2d: x must be [N, C, H, W], given ", x.sizes());
+void check_operands(const Tensor& x, const Tensor& weight, const Tensor& bias, int groups) {
+  TUTTI_CHECK(x.dim() == 4, ShapeError, "conv2d: x must be [N, C, H, W] or [C, H, W], given ", x.sizes());
   TUTTI_CHECK(weight.dim() == 4, ShapeError, "conv2d: weight must be [O, C / groups, kh, kw], given ",
               weight.sizes());
   TUTTI_CHECK(x.dtype() == weight.dtype() && (!bias.defined() || bias.dtype() == x.dtype()), DTypeError,
@@ -129,13 +125,22 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               weight.device());
   TUTTI_CHECK(!bias.defined() || x.device() == bias.device(), DeviceError, "conv2d: x is on ", x.device(),
               ", bias on ", bias.device());
-  TUTTI_CHECK(options.groups > 0 && weight.size(0) % options.groups == 0 &&
-                  x.size(1) == weight.size(1) * options.groups,
-              ShapeError, "conv2d: x ", x.sizes(), " has ", x.size(1), " channels, weight ", weight.sizes(),
-              " with ", options.groups, " groups wants ", weight.size(1) * options.groups);
+  TUTTI_CHECK(groups > 0 && weight.size(0) % groups == 0 && x.size(1) == weight.size(1) * groups, ShapeError,
+              "conv2d: x ", x.sizes(), " has ", x.size(1), " channels, weight ", weight.sizes(), " with ",
+              groups, " groups wants ", weight.size(1) * groups);
   TUTTI_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), ShapeError,
               "conv2d: bias must be [", weight.size(0), "], given ", bias.sizes());
-  return Conv2d::apply(x, weight, bias, checked_geometry(x, weight, options));
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dFunctionOptions& options) {
+  ops::check_defined("conv2d", "x", x, "weight", weight);
+  return ops::with_batch(x, [&](const Tensor& batch) {
+    check_operands(batch, weight, bias, options.groups);
+    return Conv2d::apply(batch, weight, bias, checked_geometry(batch, weight, options));
+  });
 }
 
 }  // namespace tutti

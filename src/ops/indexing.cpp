@@ -141,12 +141,16 @@ Tensor stack(const std::vector<Tensor>& tensors, int dim) {
 
 Tensor index_select(const Tensor& x, int dim, const Tensor& indices) {
   ops::check_defined("index_select", "x", x, "indices", indices);
-  TUTTI_CHECK(x.dim() > 0, ShapeError, "index_select: x is 0-dim and has nothing to select from");
   TUTTI_CHECK(indices.dim() <= 1, ShapeError, "index_select: indices must be [K], given ", indices.sizes());
   TUTTI_CHECK(indices.dtype() == DType::kInt64 || indices.dtype() == DType::kInt32, DTypeError,
               "index_select: indices must be int64 or int32, given ", indices.dtype());
   TUTTI_CHECK(x.device() == indices.device(), DeviceError, "index_select: x is on ", x.device(),
               ", indices on ", indices.device());
+  if (x.dim() == 0) {
+    TUTTI_CHECK(indices.numel() == 1, ShapeError, "index_select: x is 0-dim and takes one index, given ",
+                indices.numel());
+    return index_select(x.view({1}), dim, indices).view({});
+  }
   const int d = raw::normalize_dim(dim, x.dim(), "index_select");
   return IndexSelect::apply(x, indices.dim() == 0 ? raw::view(indices, {1}) : indices, d);
 }

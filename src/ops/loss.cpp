@@ -2,9 +2,14 @@
 // Softmax and cross-entropy. Each op: forward above backward; the public functions last.
 #include "tutti/ops/loss.hpp"
 
+#include <algorithm>
+
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "tutti/autograd/function.hpp"
+#include "tutti/ops/pointwise.hpp"
+#include "tutti/ops/reduction.hpp"
+#include "tutti/tensor/factories.hpp"
 
 namespace tutti {
 
@@ -13,17 +18,12 @@ namespace {
 using autograd::CastPolicy;
 using autograd::Function;
 
-Tensor like(const Tensor& x) {
-  return raw::is_dense(x) ? empty_strided(x.sizes(), x.strides(), x.dtype(), x.device())
-                          : empty(x.sizes(), x.dtype(), x.device());
-}
-
 struct SoftmaxDim {
   int dim = 0;
 };
 
 Tensor run_softmax(const char* name, const Tensor& x, int dim, bool log) {
-  Tensor y = like(x);
+  Tensor y = empty_like(x);
   tutti_softmax args;
   args.stream = dispatch::stream_of(x.device());
   args.dim = dim;
@@ -36,7 +36,7 @@ Tensor run_softmax(const char* name, const Tensor& x, int dim, bool log) {
 }
 
 Tensor run_softmax_backward(const char* name, const Tensor& y, const Tensor& grad_y, int dim, bool log) {
-  Tensor grad_x = like(y);
+  Tensor grad_x = empty_like(y);
   tutti_softmax args;
   args.stream = dispatch::stream_of(y.device());
   args.dim = dim;
@@ -150,17 +150,18 @@ struct CrossEntropy : Function<CrossEntropy> {
 };
 
 void check_cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
-  ops::check_defined("cross_entropy", "logits", logits, "targets", targets);
-  TUTTI_CHECK(logits.dim() >= 2, ShapeError, "cross_entropy: logits must be [N, C] or [N, C, ...], given ",
-              logits.sizes());
+  TUTTI_CHECK(logits.dim() >= 2, ShapeError,
+              "cross_entropy: logits must be [C], [N, C] or [N, C, ...], given ", logits.sizes());
   TUTTI_CHECK(is_floating_point(logits.dtype()), DTypeError, "cross_entropy: logits must be floating, given ",
               logits.dtype());
-  TUTTI_CHECK(targets.dtype() == DType::kInt64, DTypeError,
-              "cross_entropy: targets must be int64 class indices, given ", targets.dtype());
+  const bool by_class = targets.dtype() == DType::kInt64;
+  TUTTI_CHECK(by_class || targets.dtype() == logits.dtype(), DTypeError,
+              "cross_entropy: targets must be int64 class indices, or probabilities of the logits' dtype ",
+              logits.dtype(), ", given ", targets.dtype());
   Dims expected = logits.sizes();
-  expected.erase(1);
-  TUTTI_CHECK(targets.sizes() == expected, ShapeError, "cross_entropy: logits ", logits.sizes(),
-              " want targets ", expected, ", given ", targets.sizes());
+  if (by_class) expected.erase(1);
+  TUTTI_CHECK(targets.sizes() == expected, ShapeError, "cross_entropy: logits ", logits.sizes(), " want ",
+              by_class ? "targets " : "probabilities ", expected, ", given ", targets.sizes());
   TUTTI_CHECK(options.label_smoothing >= 0 && options.label_smoothing <= 1, ValueError,
               "cross_entropy: label_smoothing must lie in [0, 1], given ", options.label_smoothing);
   TUTTI_CHECK(targets.device() == logits.device(), DeviceError, "cross_entropy: logits are on ",
@@ -174,6 +175,26 @@ void check_cross_entropy(const Tensor& logits, const Tensor& targets, const Cros
   TUTTI_CHECK(!weight.defined() || weight.dtype() == logits.dtype(), DTypeError,
               "cross_entropy: weight must have the logits' dtype ", logits.dtype(), ", given ",
               weight.defined() ? weight.dtype() : logits.dtype());
+}
+
+// Of rows [N, C] and class indices [N].
+Tensor of_classes(const Tensor& rows, const Tensor& targets, const CrossEntropyOptions& options) {
+  return CrossEntropy::apply(rows, targets, options);
+}
+
+// Of rows [N, C] and their probabilities, by what is recorded: gradients reach both. The mean is over N, whatever the weights.
+Tensor of_probabilities(const Tensor& rows, const Tensor& targets, const CrossEntropyOptions& options) {
+  const DType wide = rows.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const double smoothing = options.label_smoothing;
+  Tensor q = targets.to(wide);
+  if (smoothing > 0) q = q * (1 - smoothing) + smoothing / static_cast<double>(rows.size(1));
+  if (options.weight.defined()) q = q * options.weight.to(wide);
+  const Tensor losses = neg(sum(q * log_softmax(rows.to(wide), 1), {1}));
+  switch (options.reduction) {
+    case Reduction::kNone: return losses.to(rows.dtype());
+    case Reduction::kSum: return sum(losses).to(rows.dtype());
+    default: return mean(losses).to(rows.dtype());
+  }
 }
 
 }  // namespace
@@ -192,16 +213,25 @@ Tensor log_softmax(const Tensor& x, int dim) {
 }
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
+  ops::check_defined("cross_entropy", "logits", logits, "targets", targets);
+  if (logits.dim() == 1) {  // [C]: a batch of one
+    const Tensor loss = cross_entropy(logits.unsqueeze(0), targets.unsqueeze(0), options);
+    return options.reduction == Reduction::kNone ? loss.squeeze(0) : loss;
+  }
   check_cross_entropy(logits, targets, options);
-  if (logits.dim() == 2) return CrossEntropy::apply(logits, targets, options);
+  const auto of_rows = targets.dtype() == DType::kInt64 ? of_classes : of_probabilities;
+  if (logits.dim() == 2) return of_rows(logits, targets, options);
   // [N, C, ...] -> rows [N * ..., C]
-  Dims order{0};
+  Dims order{0}, sizes = logits.sizes();
   for (int d = 2; d < logits.dim(); ++d) order.push_back(d);
   order.push_back(1);
-  const std::int64_t classes = logits.size(1);
-  const Tensor rows = logits.permute(order).reshape({targets.numel(), classes});
-  const Tensor losses = CrossEntropy::apply(rows, targets.reshape({targets.numel()}), options);
-  return options.reduction == Reduction::kNone ? losses.view(targets.sizes()) : losses;
+  sizes.erase(1);
+  const std::int64_t classes = logits.size(1), count = logits.numel() / std::max<std::int64_t>(classes, 1);
+  const auto rows = [&](const Tensor& x) {
+    return x.dim() == logits.dim() ? x.permute(order).reshape({count, classes}) : x.reshape({count});
+  };
+  const Tensor losses = of_rows(rows(logits), rows(targets), options);
+  return options.reduction == Reduction::kNone ? losses.view(sizes) : losses;
 }
 
 }  // namespace tutti

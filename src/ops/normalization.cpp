@@ -52,8 +52,7 @@ struct BatchNorm : Function<BatchNorm> {
     ctx.state() = {options, weight.defined() ? weight.dtype() : x.dtype(), weight.defined(), bias.defined(),
                    channels};
     tutti_batch_norm args = arguments(ctx.state(), x.device());
-    Tensor y = raw::is_dense(x) ? empty_strided(x.sizes(), x.strides(), x.dtype(), x.device())
-                                : empty(x.sizes(), x.dtype(), x.device());
+    Tensor y = empty_like(x);
     const DType statistics = x.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
     const Tensor mean = empty({channels}, statistics, x.device());
     const Tensor invstd = empty({channels}, statistics, x.device());
@@ -91,8 +90,7 @@ struct BatchNorm : Function<BatchNorm> {
     raw::fill_view(args.grad_y, grad_y);
     std::array<Tensor, 5> grads;
     if (ctx.needs_input_grad(0)) {
-      grads[0] = raw::is_dense(x) ? empty_strided(x.sizes(), x.strides(), x.dtype(), x.device())
-                                  : empty(x.sizes(), x.dtype(), x.device());
+      grads[0] = empty_like(x);
       raw::fill_view(args.grad_x, grads[0]);
     }
     if (state.has_weight && ctx.needs_input_grad(1)) {
@@ -116,8 +114,7 @@ struct Dropout : Function<Dropout> {
     double p = 0;
   };
   static Tensor run(const Tensor& x, const State& state) {
-    Tensor y = raw::is_dense(x) ? empty_strided(x.sizes(), x.strides(), x.dtype(), x.device())
-                                : empty(x.sizes(), x.dtype(), x.device());
+    Tensor y = empty_like(x);
     tutti_dropout args;
     args.stream = dispatch::stream_of(x.device());
     args.philox = {state.random.seed, state.random.stream, state.random.offset};

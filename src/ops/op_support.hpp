@@ -59,6 +59,12 @@ inline dispatch::Pointwise power_call(const char* name, DType dtype, Scalar expo
   return call;
 }
 
+// Of an op on images: [C, H, W] stands for a batch of one.
+template <class Op>
+Tensor with_batch(const Tensor& x, const Op& op) {
+  return x.dim() == 3 ? op(x.unsqueeze(0)).squeeze(0) : op(x);
+}
+
 // x * factor, outside autograd.
 inline Tensor times(const Tensor& x, double factor) {
   dispatch::Pointwise call{dispatch::kFunctor<functors::Mul>, "mul", x.dtype(), x.dtype()};

@@ -24,6 +24,7 @@ struct Window {
   Size2d kernel, stride, padding, dilation = 1;
   bool count_include_pad = true;
   int divisor_override = 0;
+  bool ceil_mode = false;
   bool relu_gradient = false;
   Dims sizes, strides;
 
@@ -42,29 +43,33 @@ struct Window {
   }
 };
 
-Window make_window(const char* name, const Tensor& x, Size2d kernel, Size2d stride, Size2d padding,
-                   Size2d dilation) {
-  TUTTI_CHECK(x.dim() == 4, ShapeError, name, ": x must be [N, C, H, W], given ", x.sizes());
-  ops::check_window(name, kernel, stride, padding, dilation);
-  if (stride == Size2d()) stride = kernel;
+template <class Options>
+Window make_window(const char* name, const Tensor& x, const Options& options, Size2d dilation) {
+  const Size2d kernel = options.kernel_size;
+  TUTTI_CHECK(x.dim() == 4, ShapeError, name, ": x must be [N, C, H, W] or [C, H, W], given ", x.sizes());
+  ops::check_window(name, kernel, options.stride, options.padding, dilation);
+  const Size2d stride = options.stride == Size2d() ? kernel : options.stride;
   // Places in a window are counted in 32 bits.
   TUTTI_CHECK(std::int64_t{kernel.height} * kernel.width <= std::numeric_limits<std::int32_t>::max(),
               ShapeError, name, ": a window of ", kernel.height, " x ", kernel.width, " has more than ",
               std::numeric_limits<std::int32_t>::max(), " places");
-  const ops::Windows windows(x.sizes(), kernel.height, kernel.width, stride, padding, dilation);
+  const ops::Windows windows(x.sizes(), kernel.height, kernel.width, stride, options.padding, dilation,
+                             options.ceil_mode);
   windows.check(name, x.sizes(), x.size(1), x.dtype(), "a window of ", kernel.height, " x ", kernel.width);
   Window window;
   window.kernel = kernel;
   window.stride = windows.stride();
-  window.padding = padding;
+  window.padding = options.padding;
   window.dilation = windows.dilation();
+  window.ceil_mode = options.ceil_mode;
   window.sizes = x.sizes();
-  window.strides = raw::is_dense(x) ? x.strides() : raw::contiguous_strides(x.sizes());
+  window.strides = raw::dense_strides(x);
   return window;
 }
 
 Tensor allocate_output(const Window& w, const Tensor& x, DType dtype) {
-  const ops::Windows windows(x.sizes(), w.kernel.height, w.kernel.width, w.stride, w.padding, w.dilation);
+  const ops::Windows windows(x.sizes(), w.kernel.height, w.kernel.width, w.stride, w.padding, w.dilation,
+                             w.ceil_mode);
   const Dims sizes{x.size(0), x.size(1), windows.height.count(), windows.width.count()};
   const bool last = !x.is_contiguous() && x.is_contiguous(MemoryFormat::kChannelsLast);
   return last ? empty_strided(sizes, raw::channels_last_strides(sizes), dtype, x.device())
@@ -152,26 +157,28 @@ void check_floating(const char* name, const Tensor& x) {
 
 Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options) {
   check_floating("max_pool2d", x);
-  const Window window =
-      make_window("max_pool2d", x, options.kernel_size, options.stride, options.padding, options.dilation);
-  return MaxPool2d::apply(x, window);
+  return ops::with_batch(x, [&](const Tensor& batch) {
+    return MaxPool2d::apply(batch, make_window("max_pool2d", batch, options, options.dilation));
+  });
 }
 Tensor max_pool2d(Tensor&& x, const MaxPool2dOptions& options) {
-  check_floating("max_pool2d", x);
-  Window window =
-      make_window("max_pool2d", x, options.kernel_size, options.stride, options.padding, options.dilation);
   const Tensor taken = std::move(x);
-  if (autograd::grad_enabled()) window.relu_gradient = autograd::absorb_producer(taken, is_relu);
+  if (!taken.defined() || taken.dim() != 4 || !autograd::grad_enabled()) return max_pool2d(taken, options);
+  check_floating("max_pool2d", taken);
+  Window window = make_window("max_pool2d", taken, options, options.dilation);
+  window.relu_gradient = autograd::absorb_producer(taken, is_relu);
   return MaxPool2d::apply(taken, window);
 }
 
 Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options) {
   check_floating("avg_pool2d", x);
   ops::check_divisor("avg_pool2d", options.divisor_override);
-  Window window = make_window("avg_pool2d", x, options.kernel_size, options.stride, options.padding, 1);
-  window.count_include_pad = options.count_include_pad;
-  window.divisor_override = options.divisor_override;
-  return AvgPool2d::apply(x, window);
+  return ops::with_batch(x, [&](const Tensor& batch) {
+    Window window = make_window("avg_pool2d", batch, options, 1);
+    window.count_include_pad = options.count_include_pad;
+    window.divisor_override = options.divisor_override;
+    return AvgPool2d::apply(batch, window);
+  });
 }
 
 }  // namespace tutti

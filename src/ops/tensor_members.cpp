@@ -39,8 +39,7 @@ struct ToDType : Function<ToDType> {
 };
 
 Tensor copy_to(const Tensor& x, Device device) {
-  Tensor y = raw::is_dense(x) ? empty_strided(x.sizes(), x.strides(), x.dtype(), device)
-                              : empty(x.sizes(), x.dtype(), device);
+  Tensor y = empty_strided(x.sizes(), raw::dense_strides(x), x.dtype(), device);
   raw::copy(y, x);
   return y;
 }

@@ -16,11 +16,16 @@ namespace tutti::ops {
 // Of one dim of the image; 64 bits, since a sum of options that each fit an int may not.
 struct Window {
   std::int64_t size, kernel, stride, padding, dilation;
+  bool ceil_mode;  // a last window may reach beyond the padding after the image, if it begins before that
 
   std::int64_t padded() const noexcept { return size + 2 * padding; }
   // padded() is known to fit 32 bits. A kernel of that size or less: the product fits 64.
   bool fits() const noexcept { return kernel <= padded() && dilation * (kernel - 1) < padded(); }
-  std::int64_t count() const noexcept { return window_count(size, kernel, stride, padding, dilation); }
+  std::int64_t count() const noexcept {
+    const std::int64_t whole = window_count(size, kernel, stride, padding, dilation);
+    const std::int64_t rest = (padded() - dilation * (kernel - 1) - 1) % stride;
+    return ceil_mode && rest != 0 && whole * stride < size + padding ? whole + 1 : whole;
+  }
   // Options that mean the same and that kernels can compute with, in 32 bits, without an overflow.
   int effective_dilation() const noexcept { return kernel > 1 ? static_cast<int>(dilation) : 1; }
   int effective_stride() const noexcept { return static_cast<int>(std::min(stride, padded())); }
@@ -30,9 +35,9 @@ struct Windows {
   Window height, width;
 
   Windows(const Dims& x, std::int64_t kernel_height, std::int64_t kernel_width, Size2d stride, Size2d padding,
-          Size2d dilation) noexcept
-      : height{x[2], kernel_height, stride.height, padding.height, dilation.height},
-        width{x[3], kernel_width, stride.width, padding.width, dilation.width} {}
+          Size2d dilation, bool ceil_mode = false) noexcept
+      : height{x[2], kernel_height, stride.height, padding.height, dilation.height, ceil_mode},
+        width{x[3], kernel_width, stride.width, padding.width, dilation.width, ceil_mode} {}
   Size2d dilation() const noexcept { return {height.effective_dilation(), width.effective_dilation()}; }
   Size2d stride() const noexcept { return {height.effective_stride(), width.effective_stride()}; }
 

@@ -128,5 +128,24 @@ TEST(OpAnomaly, TheOpThatMadeTheFirstNaNIsNamed) {
   expect_error<AutogradError>([&] { y.sum().backward(); }, "Sqrt");
 }
 
+TEST(OpsAutograd, ARowOfLogitsAloneAndA0DimSelectionKeepTheirShapes) {
+  Tensor logits = tensor({1, 3, 2}).requires_grad_();
+  const Tensor rows = logits.detach().view({1, 3}).requires_grad_();
+  const Tensor target = full({}, 2, DType::kInt64);
+  const Tensor loss = cross_entropy(logits, target, {.reduction = Reduction::kNone});
+  EXPECT_EQ(loss.dim(), 0);
+  EXPECT_EQ(loss.item<float>(), cross_entropy(rows, target.view({1})).item<float>());
+  loss.backward();
+  cross_entropy(rows, target.view({1})).backward();
+  EXPECT_EQ(logits.grad().to_vector<float>(), rows.grad().to_vector<float>());
+  EXPECT_FLOAT_EQ(cross_entropy(logits, tensor({0, 0, 1})).item<float>(), loss.item<float>());
+
+  Tensor x = scalar_tensor(3.0).requires_grad_();
+  const Tensor y = index_select(x, 0, zeros({1}, DType::kInt64));
+  EXPECT_EQ(y.dim(), 0);
+  y.backward();
+  EXPECT_EQ(x.grad().item<float>(), 1);
+}
+
 }  // namespace
 }  // namespace tutti

@@ -148,6 +148,18 @@ Array cross_entropy_reference(Arrays in, double smoothing, std::int64_t ignored,
   return {{}, {reduction == Reduction::kSum ? total : total / denominator}};
 }
 
+// Mean over rows of logits and probabilities [N, C].
+Array probabilities_reference(Arrays in, double smoothing, const Array& weight) {
+  const Array log_p = softmax_reference(in[0], 1, true);
+  const std::int64_t classes = in[0].sizes[1];
+  double total = 0;
+  for (std::int64_t i = 0; i < log_p.numel(); ++i) {
+    const double q = (1 - smoothing) * in[1].at(i) + smoothing / static_cast<double>(classes);
+    total -= weight.at(i % classes) * q * log_p.at(i);
+  }
+  return {{}, {total / static_cast<double>(in[0].sizes[0])}};
+}
+
 // Number i of the sequence that starts at `state`, straight from Random123.
 std::uint32_t philox_number(const PhiloxState& state, std::uint64_t i) {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
@@ -357,6 +369,17 @@ void add_softmax_rows(std::vector<OpRow>& rows) {
   loss("cross_entropy-sum-smoothed", {.reduction = Reduction::kSum, .label_smoothing = 0.1}, false);
   loss("cross_entropy-none-ignored", {.ignore_index = 1, .reduction = Reduction::kNone}, false);
   loss("cross_entropy-weighted", {.ignore_index = 2, .label_smoothing = 0.2}, true);
+  rows.push_back(
+      {"cross_entropy-probabilities",
+       [](In in) { return cross_entropy(in[0], in[1], {.weight = in[2], .label_smoothing = 0.2}); },
+       [](Arrays in) { return probabilities_reference(in, 0.2, in[2]); },
+       {{{{5, 4}}, {{5, 4}, Values::kPositive}, {{4}, Values::kPositive, 0, true}},
+        {{{33, 10}}, {{33, 10}, Values::kPositive}, {{10}, Values::kPositive, 0, true}},
+        {{{0, 4}}, {{0, 4}, Values::kPositive}, {{4}, Values::kPositive, 0, true}}},
+       Takes::kFloating,
+       true,
+       4e-6,
+       {{{700, 65}}, {{700, 65}, Values::kPositive}, {{65}, Values::kPositive, 0, true}}});
 }
 
 }  // namespace

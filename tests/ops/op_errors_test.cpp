@@ -174,9 +174,9 @@ TEST(ConvolutionErrors, ShapesDTypesAndOptionsAreNamed) {
   const Tensor x = f32({1, 3, 5, 5}), w = f32({4, 3, 3, 3});
   expect_error<ShapeError>(
       [&] {
-        conv2d(f32({3, 5, 5}), w);
+        conv2d(f32({5, 5}), w);
       },
-      "conv2d: x must be [N, C, H, W], given [3, 5, 5]");
+      "conv2d: x must be [N, C, H, W] or [C, H, W], given [5, 5]");
   expect_error<ShapeError>(
       [&] {
         conv2d(x, f32({4, 3, 3}));
@@ -215,7 +215,7 @@ TEST(PoolingErrors, WindowsAreNamed) {
       [&] {
         max_pool2d(f32({4, 4}), {.kernel_size = 2});
       },
-      "max_pool2d: x must be [N, C, H, W], given [4, 4]");
+      "max_pool2d: x must be [N, C, H, W] or [C, H, W], given [4, 4]");
   expect_error<ValueError>(
       [&] { max_pool2d(x, {.kernel_size = 2, .padding = 2}); },
       "max_pool2d: padding must be at most half of kernel_size, given 2 x 2 with a kernel of 2 x 2");
@@ -267,12 +267,17 @@ TEST(NormalizationErrors, ShapesAndOptionsAreNamed) {
 
 TEST(LossErrors, LogitsTargetsAndOptionsAreNamed) {
   const Tensor logits = f32({2, 3}), targets = i64({2});
+  expect_error<ShapeError>([&] { cross_entropy(f32({}), targets); },
+                           "cross_entropy: logits must be [C], [N, C] or [N, C, ...], given []");
   expect_error<ShapeError>([&] { cross_entropy(f32({3}), targets); },
-                           "cross_entropy: logits must be [N, C] or [N, C, ...], given [3]");
+                           "cross_entropy: logits [1, 3] want targets [1], given [1, 2]");
   expect_error<ShapeError>([&] { cross_entropy(logits, i64({3})); },
                            "cross_entropy: logits [2, 3] want targets [2], given [3]");
-  expect_error<DTypeError>([&] { cross_entropy(logits, f32({2})); },
-                           "cross_entropy: targets must be int64 class indices, given float32");
+  expect_error<ShapeError>([&] { cross_entropy(logits, f32({2})); },
+                           "cross_entropy: logits [2, 3] want probabilities [2, 3], given [2]");
+  expect_error<DTypeError>([&] { cross_entropy(logits, zeros({2}, DType::kInt32)); },
+                           "cross_entropy: targets must be int64 class indices, or probabilities of the "
+                           "logits' dtype float32, given int32");
   expect_error<DTypeError>(
       [&] {
         cross_entropy(i64({2, 3}), targets);
@@ -332,7 +337,9 @@ TEST(IndexingErrors, ShapesAndIndicesAreNamed) {
         index_select(x, 0, i64({1, 1}));
       },
       "index_select: indices must be [K], given [1, 1]");
-  expect_error<ShapeError>([&] { index_select(f32({}), 0, i64({1})); }, "index_select: x is 0-dim");
+  expect_error<ShapeError>([&] { index_select(f32({}), 0, i64({2})); },
+                           "index_select: x is 0-dim and takes one index, given 2");
+  expect_error<IndexError>([&] { index_select(f32({}), 0, ones({1}, DType::kInt64)); }, "index 1");
 }
 
 // A kernel's text begins with the kernel's name, which the exception has named already.

@@ -90,5 +90,41 @@ TEST(Windows, PoolsOptionsThatAreTooLargeAreNamed) {
       "max_pool2d: padding 1073741823 x 0 makes the image of x [1, 1, 4, 4] larger");
 }
 
+// Five columns: the third window has one inside; with a stride of 4 it would begin behind the padding, and is none.
+TEST(Windows, CeilModeTakesWhatIsLeft) {
+  Tensor x = arange(5).to(DType::kFloat32).view({1, 1, 1, 5}).detach().requires_grad_();
+  const Tensor y = max_pool2d(x, {.kernel_size = {1, 2}, .ceil_mode = true});
+  EXPECT_EQ(y.to_vector<float>(), (Floats{1, 3, 4}));
+  y.sum().backward();
+  EXPECT_EQ(x.grad().to_vector<float>(), (Floats{0, 1, 0, 1, 1}));
+  EXPECT_EQ(avg_pool2d(x, {.kernel_size = {1, 2}, .ceil_mode = true}).to_vector<float>(),
+            (Floats{0.5, 2.5, 4}));
+  EXPECT_EQ(max_pool2d(x, {.kernel_size = {1, 2}}).to_vector<float>(), (Floats{1, 3}));
+  const MaxPool2dOptions behind{
+      .kernel_size = {1, 3}, .stride = {1, 6}, .padding = {0, 1}, .ceil_mode = true};
+  EXPECT_EQ(max_pool2d(x, behind).to_vector<float>(), (Floats{1}));
+  // Padding counts in the mean, what lies beyond it doesn't: (3 + 4 + 0) / 3 of columns 3, 4 and 5.
+  const AvgPool2dOptions padded{
+      .kernel_size = {1, 4}, .stride = {1, 4}, .padding = {0, 1}, .ceil_mode = true};
+  EXPECT_EQ(avg_pool2d(x, padded).to_vector<float>(), (Floats{0.75, 7.0F / 3}));
+}
+
+TEST(Windows, AnImageAloneIsABatchOfOne) {
+  Generator generator(5);
+  Tensor x = randn({2, 6, 5}, DType::kFloat32, {}, &generator).requires_grad_();
+  const Tensor batch = x.detach().view({1, 2, 6, 5}).requires_grad_();
+  const Tensor w = randn({3, 2, 3, 3}, DType::kFloat32, {}, &generator);
+  const auto pooled = [&w](const Tensor& t) {
+    return avg_pool2d(max_pool2d(conv2d(t, w, {}, {.padding = 1}), {.kernel_size = 2}), {.kernel_size = 2});
+  };
+  const Tensor y = pooled(x);
+  EXPECT_EQ(y.sizes(), (Dims{3, 1, 1}));
+  EXPECT_EQ(y.to_vector<float>(), pooled(batch).to_vector<float>());
+  y.sum().backward();
+  pooled(batch).sum().backward();
+  EXPECT_EQ(x.grad().sizes(), x.sizes());
+  EXPECT_EQ(x.grad().to_vector<float>(), batch.grad().to_vector<float>());
+}
+
 }  // namespace
 }  // namespace tutti

@@ -52,16 +52,17 @@ def training(model, x, mode):
     return step
 
 
-def chain():
+def chain(mode):
     z = torch.randn(8, requires_grad=True)
 
-    def step():
-        y = z
+    def forward(y):
         for _ in range(100):
             y = y * 1.01 + 0.1
-        y.sum().backward()
+        return y.sum()
 
-    return step
+    if mode == "compile":
+        forward = torch.compile(forward)
+    return lambda: forward(z).backward()
 
 
 def ranges():
@@ -81,6 +82,8 @@ def parameters_with_gradients(count, size):
 
 
 def adamw(count, size, mode):
+    if mode == "compile":
+        return torch.compile(torch.optim.AdamW(parameters_with_gradients(count, size), lr=1e-3).step)
     return torch.optim.AdamW(parameters_with_gradients(count, size), lr=1e-3, **{mode: True}).step
 
 
@@ -115,7 +118,7 @@ def cross_entropy():
 CASES = {
     "lenet": lambda mode: training(LeNet(), torch.randn(64, 1, 28, 28), mode),
     "mlp": lambda mode: training(mlp(), torch.randn(128, 784), mode),
-    "chain": lambda mode: chain(),
+    "chain": lambda mode: chain(mode),
     "ranges": lambda mode: ranges(),
     "adamw_small": lambda mode: adamw(1000, 64, mode),
     "adamw_large": lambda mode: adamw(50, 500_000, mode),

@@ -32,7 +32,10 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;  ///< kMean divides by the sum of the targets' weights.
   double label_smoothing = 0;              ///< [Szegedy et al. 2016]
 };
-/// -log softmax(logits)[target] of logits [N, C] or [N, C, ...] and int64 targets [N] or [N, ...]; one fused kernel each way.
+/// -log softmax(logits)[target] of logits [N, C], [N, C, ...] or [C] (a row of its own) and int64 targets [N], [N, ...] or [];
+/// one fused kernel each way. Or targets of the logits' shape and dtype, probabilities q of the classes: -sum_c w_c q_c log
+/// softmax(logits)_c, whose kMean divides by N (and what follows C) and whose gradient reaches the targets too; ignore_index has no
+/// meaning then.
 /// Logits floating, of any strides; the loss of f16 and bf16 is computed in float32 and rounded once. d logits = w (softmax - q) g,
 /// where q is the (smoothed) target. IndexError names row and value of a target outside [0, C) other than ignore_index;
 /// ShapeError, DTypeError and DeviceError for operands that do not fit each other.

@@ -16,6 +16,7 @@
 namespace tutti::cpu {
 namespace {
 
+using onednn::Purpose;
 using Use = BatchNormOperand::Use;
 
 ChannelNumbers read_channels(const tutti_view& view, std::int64_t channels, double otherwise,
@@ -70,8 +71,8 @@ template <class N>
 void forward(const tutti_batch_norm& call) {
   CallMemory memory;
   const BatchNormShape shape(call.x);
-  const BatchNormOperand x(call.x, shape, Use::kRead);
-  const BatchNormOperand y(call.y, shape, Use::kWritten);
+  const BatchNormOperand x(call.x, shape, Use::kRead, Purpose::kLeft);
+  const BatchNormOperand y(call.y, shape, Use::kWritten, Purpose::kResult);
   BatchNormPasses<N> passes(call.x.dtype, shape, x, memory);
   passes.add_operand(y);
   const Statistics statistics = call.training != 0 ? batch_statistics(call, passes.moments(), memory)
@@ -87,9 +88,9 @@ template <class N>
 void backward(const tutti_batch_norm& call) {
   CallMemory memory;
   const BatchNormShape shape(call.x);
-  const BatchNormOperand x(call.x, shape, Use::kRead);
-  const BatchNormOperand grad_y(call.grad_y, shape, Use::kRead);
-  const BatchNormOperand grad_x(call.grad_x, shape, Use::kWritten);
+  const BatchNormOperand x(call.x, shape, Use::kRead, Purpose::kLeft);
+  const BatchNormOperand grad_y(call.grad_y, shape, Use::kRead, Purpose::kRight);
+  const BatchNormOperand grad_x(call.grad_x, shape, Use::kWritten, Purpose::kResult);
   BatchNormPasses<N> passes(call.x.dtype, shape, x, memory);
   passes.add_operand(grad_y);
   passes.add_operand(grad_x);

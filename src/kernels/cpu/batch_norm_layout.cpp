@@ -71,7 +71,8 @@ BatchNormShape::BatchNormShape(const tutti_view& x) : batch(x.sizes[0]), channel
   by_rows = has_rows(strides, *this) && (length == 1 || channels > 1 || !has_runs(strides, *this));
 }
 
-BatchNormOperand::BatchNormOperand(const tutti_view& view, const BatchNormShape& shape, Use use)
+BatchNormOperand::BatchNormOperand(const tutti_view& view, const BatchNormShape& shape, Use use,
+                                   onednn::Purpose purpose)
     : view_(view),
       data_(static_cast<char*>(view.data)),
       size_(element_size(view.dtype)),
@@ -92,10 +93,9 @@ BatchNormOperand::BatchNormOperand(const tutti_view& view, const BatchNormShape&
     copy_.strides[0] = 1;
     copy_.strides[1] = shape.length;
   }
-  buffer_.resize(static_cast<std::size_t>(numel(view) * size_));
-  copy_.data = buffer_.data();
+  copy_.data = onednn::workspace(purpose, static_cast<std::size_t>(numel(view) * size_));
   if (!written_) copy_view(copy_, view);
-  data_ = buffer_.data();
+  data_ = static_cast<char*>(copy_.data);
   take_strides(copy_, shape);
 }
 
@@ -109,7 +109,7 @@ bool BatchNormOperand::take_strides(const tutti_view& view, const BatchNormShape
 }
 
 void BatchNormOperand::finish() const {
-  if (written_ && !buffer_.empty()) copy_view(view_, copy_);
+  if (written_ && copy_.data != nullptr) copy_view(view_, copy_);
 }
 
 }  // namespace tutti::cpu

@@ -5,9 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
-
 #include "backend/backend.h"
+#include "kernels/cpu/onednn/workspace.hpp"
 
 namespace tutti::cpu {
 
@@ -24,8 +23,8 @@ struct BatchNormShape {
 class BatchNormOperand {
  public:
   enum class Use { kRead, kWritten };
-  // view.data may be null: no such operand. kRead copies in at once.
-  BatchNormOperand(const tutti_view& view, const BatchNormShape& shape, Use use);
+  // view.data may be null: no such operand. kRead copies in at once. A copy lies in this thread's workspace for `purpose`.
+  BatchNormOperand(const tutti_view& view, const BatchNormShape& shape, Use use, onednn::Purpose purpose);
   BatchNormOperand(const BatchNormOperand&) = delete;
   BatchNormOperand& operator=(const BatchNormOperand&) = delete;
   // Copies back what was written to a copy.
@@ -44,7 +43,6 @@ class BatchNormOperand {
 
   tutti_view view_;
   tutti_view copy_{};
-  std::vector<char> buffer_;
   char* data_;
   std::int64_t size_;
   std::int64_t batch_stride_ = 0, channel_stride_ = 0, row_stride_ = 0;
