@@ -153,7 +153,8 @@ typedef struct tutti_pool2d {
   int32_t kernel[2], stride[2], padding[2], dilation[2]; /* dilation: max only */
   int32_t count_include_pad;                             /* average only */
   int32_t divisor_override;                              /* average only; 0: none */
-  int32_t relu_gradient; /* max forward only: x is the result of relu, and windows without an element above 0 get index -1
+  int32_t
+      relu_gradient; /* max forward only: x is the result of relu, and windows without an element above 0 get index -1
                             (255), which no place has: backward gives them no gradient, and is relu's as well */
   tutti_view x;
   tutti_view y;
