@@ -49,6 +49,19 @@ std::int64_t arange_count(Scalar start, Scalar end, Scalar step) {
   return static_cast<std::int64_t>(count);
 }
 
+// ValueError if an integer dtype can't hold all values as they are computed: whole steps from the whole part of start on.
+void check_arange_values(Scalar start, Scalar step, std::int64_t count, DType dtype) {
+  if (count == 0 || is_floating_point(dtype)) return;
+  raw::check_number("arange", dtype, start);
+  if (count == 1) return;
+  raw::check_number("arange", DType::kInt64, step);
+  __extension__ using Wide =
+      __int128;  // start may lie so far below 0 that the steps alone have no place in 64 bits
+  const Wide last = start.to_int64() + static_cast<Wide>(count - 1) * step.to_int64();
+  const auto narrow = static_cast<std::int64_t>(last);
+  raw::check_number("arange", dtype, narrow == last ? Scalar(narrow) : Scalar(static_cast<double>(last)));
+}
+
 DType arange_dtype(Scalar start, Scalar end, Scalar step) {
   const bool floating = start.is_floating_point() || end.is_floating_point() || step.is_floating_point();
   return floating ? DType::kFloat32 : DType::kInt64;
@@ -104,7 +117,9 @@ Tensor arange(Scalar start, Scalar end, Scalar step) {
 
 Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype, Device device) {
   TUTTI_CHECK(dtype != DType::kBool, DTypeError, "arange: no sequence of bool");
-  const Tensor result = raw::allocate({arange_count(start, end, step)}, dtype, device, "arange");
+  const std::int64_t count = arange_count(start, end, step);
+  check_arange_values(start, step, count, dtype);
+  const Tensor result = raw::allocate({count}, dtype, device, "arange");
   if (result.numel() == 0) return result;
   tutti_arange call;
   call.stream = current_stream(device).handle();

@@ -140,6 +140,35 @@ TEST(Arange, NumbersBeyondInt64AreErrors) {
                            "arange: int64 can't hold the value 18446744073709551613");
 }
 
+TEST(Arange, ValuesThatTheDtypeCannotHoldAreErrors) {
+  expect_error<ValueError>([] { arange(0, 129, 1, DType::kInt8); }, "arange: int8 can't hold the value 128");
+  expect_error<ValueError>([] { arange(-1, 3, 1, DType::kUInt8); }, "arange: uint8 can't hold the value -1");
+  expect_error<ValueError>([] { arange(3, -2, -1, DType::kUInt8); }, "arange: uint8 can't hold the value -1");
+  expect_error<ValueError>([] { arange(0, 100000, 20000, DType::kInt16); },
+                           "arange: int16 can't hold the value 80000");
+  expect_error<ValueError>([] { arange(std::int64_t{1} << 31U, std::int64_t{1} << 32U, 1, DType::kInt32); },
+                           "arange: int32 can't hold the value 2147483648");
+  // Refused before memory for the values is asked for.
+  expect_error<ValueError>([] { arange(0, std::int64_t{1} << 60U, 1, DType::kInt8); },
+                           "arange: int8 can't hold the value 1152921504606846975");
+  // Floating numbers are cut off, as in a copy: 0, 1, 2, ...
+  expect_error<ValueError>([] { arange(0.0, 260.0, 1.0, DType::kUInt8); },
+                           "arange: uint8 can't hold the value 259");
+  expect_error<ValueError>([] { arange(0x1p63, 0x1p64, 0x1p62, DType::kInt64); },
+                           "arange: int64 can't hold the value 9223372036854775808");
+  expect_error<ValueError>([] { arange(0x1p62, 0x1p64, 0x1p62, DType::kInt64); },
+                           "arange: int64 can't hold the value 13835058055282163712");
+
+  EXPECT_EQ(arange(-128, 128, 255, DType::kInt8).to_vector<std::int8_t>(),
+            (std::vector<std::int8_t>{-128, 127}));
+  EXPECT_EQ(arange(255, -1, -255, DType::kUInt8).to_vector<std::uint8_t>(),
+            (std::vector<std::uint8_t>{255, 0}));
+  EXPECT_EQ(arange(300, 300, 1, DType::kInt8).numel(), 0);
+  // The end is no value.
+  EXPECT_EQ(arange(0, 1000, 500, DType::kInt16).to_vector<std::int16_t>(),
+            (std::vector<std::int16_t>{0, 500}));
+}
+
 TEST(Linspace, ReachesBothEndsExactly) {
   const std::vector<double> values = linspace(-1, 0.1, 7, DType::kFloat64).to_vector<double>();
   ASSERT_EQ(values.size(), 7U);

@@ -45,7 +45,7 @@ TUTTI_API Tensor arange(Scalar end);
 /// start, start + step, ... below end (above it for a negative step). int64 if all three are integers, else
 /// float32. ValueError if step is 0 or leads away from end, or a number is not finite.
 TUTTI_API Tensor arange(Scalar start, Scalar end, Scalar step = 1);
-/// The same of any dtype but bool.
+/// The same of any dtype but bool. ValueError if an integer dtype can't hold a value.
 TUTTI_API Tensor arange(Scalar start, Scalar end, Scalar step, DType dtype, Device device = {});
 /// `steps` numbers at equal distances from start to end, both included.
 TUTTI_API Tensor linspace(double start, double end, std::int64_t steps, DType dtype = DType::kFloat32,
