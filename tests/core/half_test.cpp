@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -102,6 +104,52 @@ TYPED_TEST(SmallFloat, DoublesRoundOnceAtEveryBorder) {
   EXPECT_EQ(this->converted(1e-300), 0U);
   EXPECT_EQ(this->converted(-1e-300), 0x8000U);
   EXPECT_TRUE(std::isnan(static_cast<float>(typename TestFixture::Type(std::nan("")))));
+}
+
+// The value of an integer's half by the definition, in integers alone: of its leading bits as many as the format keeps, one more in
+// the last place for what was cut off if that is more than half of it, or half and the last bit is 1.
+double rounded_integer(std::uint64_t magnitude, int kept_bits) {
+  const int shift = std::bit_width(magnitude) - kept_bits;
+  if (shift <= 0) return static_cast<double>(magnitude);
+  const std::uint64_t kept = magnitude >> shift;
+  const std::uint64_t cut_off = magnitude - (kept << shift);
+  const std::uint64_t half = std::uint64_t{1} << (shift - 1);
+  const bool up = cut_off > half || (cut_off == half && kept % 2 == 1);
+  return std::ldexp(kept + (up ? 1U : 0U), shift);
+}
+
+// Integers beside a border may be as far from the next float, or the next double, as the border is.
+TYPED_TEST(SmallFloat, IntegersRoundOnceAtEveryBorder) {
+  using Type = typename TestFixture::Type;
+  const auto expect_rounded_once = [this]<class Integer>(Integer value) {
+    const bool negative = value < 0;
+    const auto bits = static_cast<std::uint64_t>(value);
+    const double rounded = rounded_integer(negative ? 0 - bits : bits, TypeParam::kMantissaBits + 1);
+    const std::uint32_t got = Type(value).bits;
+    ASSERT_EQ(this->magnitude(got & 0x7fffU), std::min(rounded, this->magnitude(TestFixture::kInfinity)))
+        << +value;
+    ASSERT_EQ(got >= 0x8000U, negative) << +value;
+  };
+  const auto check = [&](std::int64_t value) {
+    for (const std::int64_t each : {value - 1, value, value + 1, 1 - value, -value, -1 - value}) {
+      expect_rounded_once(each);
+      if (each == static_cast<std::int32_t>(each)) expect_rounded_once(static_cast<std::int32_t>(each));
+      if (each == static_cast<std::int16_t>(each)) expect_rounded_once(static_cast<std::int16_t>(each));
+      if (each >= 0) expect_rounded_once(static_cast<std::uint64_t>(each) * 2);
+    }
+  };
+  // The numbers of the format that are integers, and the borders between them that are, up to the greatest below 2^63.
+  for (int exponent = 0; exponent < 63; ++exponent) {
+    const int shift = exponent - (TypeParam::kMantissaBits + 1);
+    const std::int64_t least = std::int64_t{1} << exponent;
+    const std::int64_t step = shift > 0 ? std::int64_t{1} << shift : 1;
+    for (std::int64_t offset = 0; offset < least; offset += step) check(least + offset);
+  }
+  for (const std::int64_t end :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()})
+    expect_rounded_once(end);
+  expect_rounded_once(std::numeric_limits<std::int32_t>::min());
+  expect_rounded_once(std::numeric_limits<std::uint64_t>::max());
 }
 
 TYPED_TEST(SmallFloat, RandomFloatsRoundAsInDouble) {

@@ -216,6 +216,41 @@ TEST(Copy, DoublesRoundToHalvesOnce) {
   }
 }
 
+// Integers on all borders between two halves, and one less and one more.
+template <class Integer>
+std::vector<Integer> integers_around_borders(bool brain) {
+  using Limits = std::numeric_limits<Integer>;
+  std::vector<Integer> values = {0, Limits::min(), Limits::max()};
+  for (const double border : doubles_around_borders(brain)) {
+    if (border != std::trunc(border) || std::abs(border) > static_cast<double>(Limits::max() / 2)) continue;
+    const auto exact = static_cast<Integer>(border);
+    values.insert(values.end(), {exact - 1, exact, exact + 1});
+  }
+  return values;
+}
+
+template <class Integer>
+void expect_rounded_once(std::int32_t dtype) {
+  for (const bool brain : {false, true}) {
+    const std::vector<Integer> values = integers_around_borders<Integer>(brain);
+    const auto count = static_cast<std::int64_t>(values.size());
+    ASSERT_GT(count, 1000);
+    StridedArray integers(dtype, {count});
+    std::copy(values.begin(), values.end(), static_cast<Integer*>(integers.view().data));
+    StridedArray halves(brain ? TUTTI_BF16 : TUTTI_F16, {count});
+    ASSERT_EQ(copy_array(halves, integers), TUTTI_OK);
+    const auto* result = static_cast<const std::uint16_t*>(halves.view().data);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(result[i], brain ? BFloat16(values[i]).bits : Half(static_cast<float>(values[i])).bits)
+          << values[i];
+  }
+}
+
+TEST(Copy, IntegersRoundToHalvesOnce) {
+  expect_rounded_once<std::int64_t>(TUTTI_I64);
+  expect_rounded_once<std::int32_t>(TUTTI_I32);
+}
+
 TEST(Fill, RoundsADoubleToAHalfOnce) {
   // Just above the border between 1 and the next number of each format.
   for (const auto& [dtype, step] : {std::pair(TUTTI_F16, 0x1p-10), std::pair(TUTTI_BF16, 0x1p-7)}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// IEEE binary16 and bfloat16 storage types. Conversions from float and double round once, to nearest even, and
-/// keep subnormals, infinities and NaN. Header only and free of library calls, so that device code can include
-/// it.
+/// IEEE binary16 and bfloat16 storage types. Conversions from float, double and integers round once, to nearest
+/// even, and keep subnormals, infinities and NaN. Header only and free of library calls, so that device code can
+/// include it.
 #pragma once
 
 #include <concepts>
@@ -32,6 +32,21 @@ TUTTI_HOST_DEVICE constexpr float round_to_odd(double value) {
   if (given == value || value != value || (bits & 1U) != 0U) return nearest;
   const bool is_short_of_it = (given < value) == (value > 0);  // nearer to 0 than the double is
   return bits_float(is_short_of_it ? bits + 1U : bits - 1U);
+}
+
+// What an integer is on its way to bfloat16: itself or, where it may be no double, the middle of the two multiples of 2^12 around it.
+// Those have all borders between two bfloat16 among them.
+template <std::integral Integer>
+TUTTI_HOST_DEVICE constexpr double integer_to_double(Integer value) {
+  if constexpr (sizeof(Integer) == 8) {
+    const Integer above = value >> 53U;
+    if (above != 0 && above != static_cast<Integer>(-1)) {
+      const auto bits = static_cast<std::uint64_t>(value);
+      const std::uint64_t middle = (bits & 0xfffU) != 0U ? 0x800U : 0U;
+      value = static_cast<Integer>((bits & ~std::uint64_t{0xfff}) | middle);
+    }
+  }
+  return static_cast<double>(value);
 }
 
 TUTTI_HOST_DEVICE constexpr std::uint16_t float_to_bfloat16(float value) {
@@ -77,6 +92,7 @@ TUTTI_HOST_DEVICE constexpr float half_to_float(std::uint16_t half) {
 struct Half {
   std::uint16_t bits = 0;
   Half() = default;
+  // Of an integer too: one that is no float lies beyond the greatest Half.
   TUTTI_HOST_DEVICE constexpr explicit Half(float value) : bits(detail::float_to_half(value)) {}
   template <std::same_as<double> Double>  // a template, so that an integer is no ambiguity
   TUTTI_HOST_DEVICE constexpr explicit Half(Double value) : Half(detail::round_to_odd(value)) {}
@@ -97,6 +113,8 @@ struct BFloat16 {
   TUTTI_HOST_DEVICE constexpr explicit BFloat16(float value) : bits(detail::float_to_bfloat16(value)) {}
   template <std::same_as<double> Double>
   TUTTI_HOST_DEVICE constexpr explicit BFloat16(Double value) : BFloat16(detail::round_to_odd(value)) {}
+  template <std::integral Integer>
+  TUTTI_HOST_DEVICE constexpr explicit BFloat16(Integer value) : BFloat16(detail::integer_to_double(value)) {}
   TUTTI_HOST_DEVICE constexpr operator float() const {  // NOLINT: implicit, exact
     return detail::bits_float(static_cast<std::uint32_t>(bits) << 16U);
   }

@@ -2,7 +2,7 @@
 // Copies between views of any dtypes and strides.
 //
 // Conversions: floating to integer truncates towards zero; values beyond the range become its nearest end,
-// NaN becomes 0. Floating to floating rounds once, to nearest even. Integer to integer wraps around. To bool: whether the
+// NaN becomes 0. Any number to floating rounds once, to nearest even. Integer to integer wraps around. To bool: whether the
 // value is not 0 (NaN is true). From bool: 0 or 1.
 //
 //   same dtype, both contiguous in the same order      memcpy in chunks

@@ -31,8 +31,8 @@ decltype(auto) visit_dtype(std::int32_t dtype, const F& f) {
 namespace detail {
 template <class T, class Number>
 T element_from(Number value) {
-  if constexpr (sizeof(T) == 2 && std::is_integral_v<Number> && !std::is_integral_v<T>) {
-    return T(static_cast<float>(value));
+  if constexpr (std::is_same_v<T, Half> && std::is_integral_v<Number>) {
+    return T(static_cast<float>(value));  // exact up to where infinity begins
   } else if constexpr (std::is_same_v<T, bool>) {
     return value != Number{};
   } else {

@@ -35,11 +35,13 @@ struct IntegerRange {
       kBits == 63 ? 0x1p63 : static_cast<double>(std::uint64_t{1} << (kBits & 63));
 };
 
-// The float from which a half is rounded.
-template <class S>
+// The float from which a half is rounded. An integer that is no float is infinity to binary16, whichever float it becomes.
+template <class D, class S>
 [[gnu::always_inline]] inline float float_before_half(S x) {
   if constexpr (std::is_same_v<S, double>) {
     return round_to_odd(x);
+  } else if constexpr (std::is_same_v<D, BFloat16Bits> && std::is_integral_v<S> && sizeof(S) >= 4) {
+    return float_before_bfloat16(x);
   } else {
     return static_cast<float>(x);
   }
@@ -48,9 +50,9 @@ template <class S>
 template <class D, class S>
 [[gnu::always_inline]] inline D cast(S x) {
   if constexpr (std::is_same_v<D, Float16Bits>) {
-    return Float16Bits{float_to_half(float_before_half(x))};
+    return Float16Bits{float_to_half(float_before_half<D>(x))};
   } else if constexpr (std::is_same_v<D, BFloat16Bits>) {
-    return BFloat16Bits{float_to_bfloat16(float_before_half(x))};
+    return BFloat16Bits{float_to_bfloat16(float_before_half<D>(x))};
   } else if constexpr (std::is_same_v<D, bool>) {
     return x != S(0);
   } else if constexpr (std::is_floating_point_v<S> && std::is_integral_v<D>) {
