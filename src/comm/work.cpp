@@ -4,6 +4,7 @@
 #include "comm/executor.hpp"
 #include "comm/futex.hpp"
 #include "comm/work_state.hpp"
+#include "tutti/core/error.hpp"
 
 namespace tutti::comm {
 
@@ -54,6 +55,7 @@ void Work::wait() const { synchronize(); }
 bool Work::is_completed() const noexcept { return state_ == nullptr || state_->is_done(); }
 
 Work Work::then(std::function<void()> function) const {
+  TUTTI_CHECK(function != nullptr, ValueError, "then: the function is empty");
   auto next = std::make_shared<detail::ThenState>(state_, std::move(function));
   Executor::submit_or_run(next);
   return Work(std::move(next));

@@ -198,6 +198,19 @@ TEST(Checkpoint, NestsAndReturnsSeveralTensors) {
   EXPECT_DOUBLE_EQ(values(x.grad())[0], 5 * std::exp(e) * e);
 }
 
+TEST(Checkpoint, EmptyFunctionIsRefused) {
+  const Tensor x = make({1, 2}, true);
+  const std::function<Tensor(const Tensor&)> empty;
+  Tensor (*const null)(const Tensor&) = nullptr;
+  EXPECT_CONTAINS(message_of<ValueError>([&] { autograd::checkpoint(empty, x); }),
+                  "checkpoint: the function is empty");
+  EXPECT_CONTAINS(message_of<ValueError>([&] { autograd::checkpoint(null, x); }),
+                  "checkpoint: the function is empty");
+  const autograd::NoGradGuard guard;
+  EXPECT_CONTAINS(message_of<ValueError>([&] { autograd::checkpoint(empty, x); }),
+                  "checkpoint: the function is empty");
+}
+
 TEST(Checkpoint, FunctionThatDoesSomethingElseTheSecondTimeIsAnError) {
   Tensor x = make({1, 2}, true);
   int calls = 0;

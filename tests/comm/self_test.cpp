@@ -61,6 +61,10 @@ TEST(WorldOfOne, ThenRunsAtOnceAndKeepsItsException) {
   testing::expect_error<ValueError>([&] { failed.wait(); }, "no");
 }
 
+TEST(WorldOfOne, ThenOfAnEmptyFunctionIsRefused) {
+  testing::expect_error<ValueError>([] { comm::Work().then(nullptr); }, "then: the function is empty");
+}
+
 TEST(Environment, TakesItsOptionOutOfTheArguments) {
   std::string texts[] = {"program", "--device", "cpu", "data", "--epochs=3", "--device=cpu"};
   char* arguments[] = {texts[0].data(), texts[1].data(), texts[2].data(), texts[3].data(),

@@ -132,6 +132,11 @@ TEST(DistributedDataParallel, CommHookSumsAndTheReducerDivides) {
     EXPECT_LE(largest_difference(gradients_of(net), wanted), 2e-3) << step;
     EXPECT_GT(largest_difference(gradients_of(net), wanted), 0) << "nothing was rounded: was the hook used?";
   }
+
+  model.register_comm_hook(nullptr);  // the all-reduce again
+  net.zero_grad();
+  loss_of(model, own_part(joined, kPerRank)).backward();
+  EXPECT_LE(largest_difference(gradients_of(net), wanted), 1e-6);
 }
 
 TEST(DistributedDataParallel, ModelMayOutliveItsWrapper) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tutti/core/error.hpp"
 #include "tutti/core/export.hpp"
 #include "tutti/tensor/tensor.hpp"
 
@@ -26,16 +27,18 @@ TUTTI_API void run_checkpointed(const std::function<void()>& forward, Checkpoint
 /// Calls f(inputs...) and returns its result, but saves only the inputs: backward calls f once more, with the same random numbers
 /// (the default generator's state is put back for it), to get the tensors that its operations saved. f must compute the same
 /// again (AutogradError if its operations save other tensors the second time, or an input was modified in place), and what it
-/// captures by reference must live until backward.
+/// captures by reference must live until backward. ValueError if f is an empty std::function or a null pointer.
 /// Parameters that f captures get their gradients, and their hooks run, exactly as without the checkpoint.
 template <class F, std::same_as<Tensor>... Tensors>
 auto checkpoint(F f, const Tensors&... inputs) {
   using Result = decltype(f(inputs...));
+  const std::function<Result(const Tensors&...)> function = std::move(f);  // empty if f is, whatever its type
+  TUTTI_CHECK(function != nullptr, ValueError, "checkpoint: the function is empty");
   Result result;
-  detail::run_checkpointed([&] { result = f(inputs...); },
-                           [f](std::span<const Tensor> kept) mutable {
+  detail::run_checkpointed([&] { result = function(inputs...); },
+                           [function](std::span<const Tensor> kept) {
                              [&]<std::size_t... I>(std::index_sequence<I...>) {
-                               static_cast<void>(f(kept[I]...));
+                               static_cast<void>(function(kept[I]...));
                              }
                              (std::make_index_sequence<sizeof...(Tensors)>());
                            },

@@ -34,7 +34,7 @@ class TUTTI_API Work {
   /// Appends `function` to the communication queue and returns its Work. It runs on the communication thread after this operation
   /// and all collectives issued before the call; sends and receives issued before may still be under way, and it can wait() for
   /// them. Collectives that it issues run at once, inside it. If this operation fails, `function` does not run and the returned
-  /// Work fails alike. What it throws is rethrown by wait().
+  /// Work fails alike. What it throws is rethrown by wait(). ValueError if it is empty.
   Work then(std::function<void()> function) const;
 
  private:

@@ -56,7 +56,7 @@ class TUTTI_API DistributedDataParallelBase {
   /// Gradients of backward passes inside the guard stay local and add up; the next one outside averages the sum. What counts
   /// is where backward runs, not where forward did. `when` false: the guard does nothing.
   [[nodiscard]] NoSyncGuard no_sync(bool when = true) { return NoSyncGuard(*reducer_, when); }
-  /// Replaces the all-reduce of buckets. AutogradError during a backward.
+  /// Replaces the all-reduce of buckets; an empty function brings it back. AutogradError during a backward.
   void register_comm_hook(CommHook hook);
   comm::ProcessGroup& process_group() const noexcept { return *group_; }
   /// Bytes of each bucket, in launch order.
