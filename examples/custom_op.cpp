@@ -79,5 +79,6 @@ int main(int argc, char** argv) {
   if (env.rank() == 0)
     std::printf("gradient of cube: off by %.1e; loss %.4f, then %.6f\n", check.deviation, first_loss,
                 loss_value);
+  TUTTI_CHECK(std::fflush(stdout) == 0 && !std::ferror(stdout), Error, "the output could not be written");
   return loss_value < 0.01 * first_loss ? 0 : 1;
 }

@@ -105,4 +105,5 @@ int main(int argc, char** argv) {
   if (env.rank() == 0)
     std::printf("test accuracy %.2f %%, %.0f images/s in training\n%s\n", 100 * accuracy,
                 batches.samples_per_second(), verdict.c_str());
+  TUTTI_CHECK(std::fflush(stdout) == 0 && !std::ferror(stdout), Error, "the output could not be written");
 }

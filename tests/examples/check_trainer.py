@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_trainer.py learns PROGRAM RANKS [LAUNCHER...] | errors PROGRAM | accuracy PROGRAM [LAUNCHER...]
+"""check_trainer.py learns PROGRAM RANKS [LAUNCHER...] | errors PROGRAM | full_device PROGRAM | accuracy PROGRAM [LAUNCHER...]
 
 learns: the trainer learns a small made-up data set, the same on each run, and prints what it promises.
-errors: what it says about wrong arguments.
+errors: what it says about wrong arguments, and about output that does not fit.
+full_device: what any program says about output that does not fit.
 accuracy: Fashion-MNIST to 91.5 % within 3 epochs, the same on each run.
 """
 import gzip
@@ -116,6 +117,16 @@ def errors(program):
                             (("--batch-size", "0"), "batch_size")):
         code, output = run(program, *arguments)
         check(code != 0 and text in output, f"{arguments}: {output}")
+    with tempfile.TemporaryDirectory(prefix="tutti trainer ") as name:
+        write_dataset(pathlib.Path(name))
+        full_device(program, "--data", name, "--epochs", "1")
+
+
+def full_device(program, *arguments):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        result = subprocess.run((program, *arguments), stdout=full, stderr=subprocess.PIPE, text=True)
+    check(result.returncode != 0 and result.stderr.count("the output could not be written\n") == 1,
+          f"{program} into a full device: {result.returncode}, {result.stderr}")
 
 
 def accuracy(program, launcher):
@@ -131,6 +142,8 @@ def main():
         learns(program, int(rest[0]), rest[1:])
     elif what == "errors":
         errors(program)
+    elif what == "full_device":
+        full_device(program)
     else:
         accuracy(program, rest)
 
