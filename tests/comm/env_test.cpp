@@ -2,7 +2,9 @@
 // The meeting place of env://, seen from two ranks in one process.
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -114,6 +116,37 @@ TEST(EnvMeeting, StrangersAreDropped) {
   stranger.send_frame("GET / HTTP/1.1", Deadline(5));
   std::string input;
   expect_error<CommError>([&] { stranger.receive_some(input, Deadline(5)); }, "env://: rank 0 is gone");
+}
+
+// What connects to it gets no answer: its queue is full, and the system drops what else comes.
+class SilentListener {
+ public:
+  explicit SilentListener(int port) {
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    address_.sin_port = ::htons(static_cast<std::uint16_t>(port));
+    const auto* address = reinterpret_cast<const sockaddr*>(&address_);
+    EXPECT_EQ(::bind(listener_.fd(), address, sizeof address_), 0);
+    EXPECT_EQ(::listen(listener_.fd(), 0), 0);
+    for (const comm::Socket& caller : callers_) ::connect(caller.fd(), address, sizeof address_);
+  }
+
+ private:
+  static comm::Socket make() { return comm::Socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)); }
+  sockaddr_in address_{};
+  comm::Socket listener_ = make();
+  comm::Socket callers_[4] = {make(), make(), make(), make()};
+};
+
+TEST(EnvMeeting, AnAddressThatNeverAnswersIsGivenUpAtTheDeadline) {
+  const int port = next_port();
+  const SilentListener silent(port);
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(error_of<TimeoutError>(
+                [&] { comm::Socket::connect("127.0.0.1", std::to_string(port), Deadline(0.5)); }),
+            concat("env://: no connection to rank 0 at MASTER_ADDR 127.0.0.1, MASTER_PORT ", port,
+                   " within 0.5 s: Connection timed out"));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
 }
 
 TEST(EnvMeeting, ConnectionsWaitWhileTheSystemRefusesThem) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/tcp/socket.hpp"
 
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -24,6 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 constexpr auto kRetryInterval = 50ms;
+// An address that drops what it gets must leave time for the name's others.
+constexpr double kLongestAttemptSeconds = 10;
 constexpr int kLongestPollMilliseconds = 1000;
 constexpr int kBacklog = 1024;
 
@@ -79,18 +80,31 @@ Socket Socket::connect(const std::string& host, const std::string& port, const D
   do {
     const Addresses addresses = resolve(host.c_str(), port, 0, failure);
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-      Socket socket(::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
-      if (socket.fd() >= 0 && ::connect(socket.fd(), address->ai_addr, address->ai_addrlen) == 0) {
+      Socket socket(::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                             address->ai_protocol));
+      const int error = socket.connect_to(
+          *address, Deadline(std::clamp(deadline.remaining_s(), 0.0, kLongestAttemptSeconds)));
+      if (error == 0) {
         set_options(socket.fd());
-        ::fcntl(socket.fd(), F_SETFL, O_NONBLOCK);
         return socket;
       }
-      failure = std::strerror(errno);
+      failure = std::strerror(error);
     }
     std::this_thread::sleep_for(kRetryInterval);
   } while (!deadline.passed());
   tutti::detail::fail<TimeoutError>("env://: no connection to rank 0 at MASTER_ADDR ", host, ", MASTER_PORT ",
                                     port, " within ", deadline.seconds(), " s: ", failure);
+}
+
+// 0, or why not, as errno has it.
+int Socket::connect_to(const addrinfo& address, const Deadline& deadline) const {
+  if (fd_ < 0) return errno;
+  if (::connect(fd_, address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS && errno != EINTR) return errno;
+  if (!wait_for(POLLOUT, deadline)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
 }
 
 Socket Socket::listen(const std::string& port) {

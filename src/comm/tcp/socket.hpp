@@ -9,6 +9,8 @@
 
 #include "core/deadline.hpp"
 
+struct addrinfo;
+
 namespace tutti::comm {
 
 // A longer frame is garbage: nothing that ranks agree on is as large.
@@ -38,6 +40,7 @@ class Socket {
   bool receive_some(std::string& input, const Deadline& deadline) const;
 
  private:
+  int connect_to(const addrinfo& address, const Deadline& deadline) const;
   bool wait_for(short events, const Deadline& deadline) const;
   void send_bytes(const char* data, std::size_t count, const Deadline& deadline) const;
   int fd_ = -1;
