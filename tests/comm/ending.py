@@ -31,6 +31,7 @@ WAYS = {
     "unlike": (False, []),
     "late": (False, ["rank 0: the start of MPI: 1 s have passed, and not every process that the launcher has started has made its Environment"
                      " (TUTTI_TIMEOUT_S)"]),
+    "late_end": (False, ["rank 0: the end of MPI: 4 s have passed, and not every rank has come to it (TUTTI_TIMEOUT_S)"]),
 }
 # What one of the ranks says, whichever is first.
 ANY_OF = {

@@ -26,6 +26,10 @@ bool is_child = false;
 // LeakSanitizer asks at a process's end. A child has the memory of its parent's threads, but not their stacks, which point to it.
 extern "C" int __lsan_is_turned_off() { return is_child ? 1 : 0; }
 
+// MPI's own, which the program's stands in for; null in a build without MPI.
+extern "C" [[gnu::weak]] int PMPI_Finalize();
+extern "C" int MPI_Finalize();
+
 namespace {
 
 // Held open until the process ends.
@@ -51,6 +55,9 @@ void go_wrong(const std::string& way) {
   if (way == "exit") std::exit(0);
   if (way == "die") std::raise(SIGKILL);
 }
+
+// The rank that is late at the end of MPI comes when nobody waits for it any more.
+bool is_late_at_end = false;
 
 // A forked child computes, can't communicate, and is no rank: it leaves main as a program of its own.
 void check_child(const tutti::Tensor& tensor) {
@@ -101,6 +108,10 @@ void train(int argc, char** argv) {
     tutti::comm::world()->all_reduce(tensor).wait();
     return;
   }
+  if (way == "late_end") {
+    is_late_at_end = environment.rank() == 1;
+    return;
+  }
   if (environment.rank() == 1) {
     go_wrong(way);
     if (way == "leave") return;
@@ -113,11 +124,20 @@ void train(int argc, char** argv) {
 
 }  // namespace
 
+extern "C" int MPI_Finalize() {
+  if (is_late_at_end) {
+    say_when();
+    std::this_thread::sleep_for(std::chrono::seconds(30));
+  }
+  return PMPI_Finalize();
+}
+
 int main(int argc, char** argv) {
   const std::string way = argv[1];
   pipe_to_test = ::open(std::getenv("ENDING_PIPE"), O_WRONLY | O_CLOEXEC);
   if (way == "refused") ::setenv("TUTTI_DEVICE", "toaster", 1);
   if (way == "late") ::setenv("TUTTI_TIMEOUT_S", "1", 1);
+  if (way == "late_end") ::setenv("TUTTI_TIMEOUT_S", "4", 1);  // enough for what comes before the end
   if (way == "unlike" && rank_in_environment() == 1) ::setenv("TUTTI_COMM_BACKEND", "mpi", 1);
   if (way != "caught" && way != "refused") {
     train(argc, argv);

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "comm/ending.hpp"
@@ -32,40 +34,44 @@ const char* name_of_level(int level) {
   }
 }
 
-// Ends this process if it is still alive when the deadline passes.
-class StartWatch {
+// While it lives this thread is in a call of MPI's that waits for other processes and can't be left: where the deadline passes
+// first, it ends this process with a message.
+class CallWatch {
  public:
-  explicit StartWatch(const Deadline& deadline)
-      : thread_(start_thread([this, deadline] { run(deadline); })) {}
-  ~StartWatch() {
+  // The call, and what some process has not done.
+  CallWatch(const Deadline& deadline, const char* call, const char* missing)
+      : call_(call), missing_(missing), thread_(start_thread([this, deadline] { run(deadline); })) {}
+  ~CallWatch() {
     {
       const std::lock_guard lock(mutex_);
-      started_ = true;
+      returned_ = true;
     }
     changed_.notify_one();
     thread_.join();
   }
-  StartWatch(const StartWatch&) = delete;
-  StartWatch& operator=(const StartWatch&) = delete;
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
 
  private:
   void run(const Deadline& deadline) noexcept {
     std::unique_lock lock(mutex_);
-    if (changed_.wait_until(lock, deadline.time_point(), [this] { return started_; })) return;
-    end_job(concat("the start of MPI: ", deadline.seconds(),
-                   " s have passed, and not every process that the launcher has started has made its ",
-                   "Environment (TUTTI_TIMEOUT_S)"));
+    if (changed_.wait_until(lock, deadline.time_point(), [this] { return returned_; })) return;
+    end_job(concat(call_, ": ", deadline.seconds(), " s have passed, and not every ", missing_,
+                   " (TUTTI_TIMEOUT_S)"));
   }
 
+  const char* call_;
+  const char* missing_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool started_ = false;
+  bool returned_ = false;
   std::thread thread_;
 };
 
 class Runtime final : public MpiRuntime {
  public:
-  Runtime(MPI_Comm communicator, bool is_ours) : communicator_(communicator), is_ours_(is_ours) {}
+  Runtime(MPI_Comm communicator, bool is_ours, double timeout_s)
+      : communicator_(communicator), is_ours_(is_ours), timeout_s_(timeout_s) {}
 
   // Ranks can't meet by messages first: the communicator is the program's, and so are its messages.
   std::unique_ptr<Bootstrap> make_bootstrap(const Deadline& deadline) override {
@@ -90,12 +96,20 @@ class Runtime final : public MpiRuntime {
     }
   }
   void finish() noexcept override {
-    if (is_ours_) MPI_Finalize();
+    if (!is_ours_) return;
+    std::optional<CallWatch> watch;
+    try {
+      watch.emplace(Deadline(timeout_s_), "the end of MPI", "rank has come to it");
+    } catch (const std::system_error&) {
+      // No thread to watch with: MPI may well end all the same.
+    }
+    MPI_Finalize();
   }
 
  private:
   MPI_Comm communicator_;
   bool is_ours_;
+  double timeout_s_;
 };
 
 }  // namespace
@@ -129,7 +143,8 @@ std::unique_ptr<MpiRuntime> MpiRuntime::start(const void* communicator, const De
     TUTTI_CHECK(communicator == nullptr, CommError,
                 "EnvironmentOptions::mpi_communicator is given, but the program has not initialised MPI");
     {
-      const StartWatch watch(deadline);
+      const CallWatch watch(deadline, "the start of MPI",
+                            "process that the launcher has started has made its Environment");
       check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread");
     }
     int size = 1;
@@ -148,7 +163,7 @@ std::unique_ptr<MpiRuntime> MpiRuntime::start(const void* communicator, const De
   }
   const MPI_Comm base =
       communicator != nullptr ? *static_cast<const MPI_Comm*>(communicator) : MPI_COMM_WORLD;
-  return std::make_unique<Runtime>(base, is_ours);
+  return std::make_unique<Runtime>(base, is_ours, deadline.seconds());
 }
 
 void abort_mpi_job(int exit_code) noexcept {

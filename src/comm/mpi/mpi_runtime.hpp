@@ -34,7 +34,8 @@ class MpiRuntime {
 
   // Collective over the communicator's ranks. TimeoutError.
   virtual std::unique_ptr<Bootstrap> make_bootstrap(const Deadline& deadline) = 0;
-  // Finalises MPI if it is ours. No communicator of ours may live.
+  // Finalises MPI if it is ours. No communicator of ours may live. MPI's own end waits for all ranks, as its start does: where
+  // that takes longer than the deadline of start(), it ends the process with a message.
   virtual void finish() noexcept = 0;
 
  protected:
