@@ -10,9 +10,14 @@
 //
 // Workers sleep while the window is full, the consumer while the batch at `delivered` is not ready. Nobody spins: on few
 // cores that would take them from the computing thread.
+//
+// A dataset's read can't be interrupted. The loader's end waits for each worker until the batch that it loads has taken
+// `timeout_s`, then leaves it behind, since the error that tells of it may be on its way through that end. So workers share
+// the ownership of all that they use.
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -24,6 +29,7 @@
 #include "core/parallel_for.hpp"
 #include "data/loader_options.hpp"
 #include "tutti/core/error.hpp"
+#include "tutti/core/logging.hpp"
 #include "tutti/core/phase.hpp"
 #include "tutti/core/trace.hpp"
 #include "tutti/data/data_loader.hpp"
@@ -39,6 +45,13 @@ namespace {
 struct Slot {
   bool is_ready = false;
   std::exception_ptr error;
+};
+
+// What a worker does.
+struct Load {
+  std::shared_ptr<const Pass> pass;  // null: nothing
+  std::int64_t batch = 0;
+  Deadline::Clock::time_point begun;
 };
 
 // Adds the time of a scope to a sum.
@@ -58,30 +71,32 @@ class WaitScope {
 
 }  // namespace
 
-struct LoaderState {
-  LoaderState(BatchSource& batch_source, std::size_t dataset_size, std::string dataset_name,
+struct LoaderState : std::enable_shared_from_this<LoaderState> {
+  LoaderState(std::shared_ptr<BatchSource> batch_source, std::size_t dataset_size, std::string dataset_name,
               DataLoaderOptions opts)
-      : source(batch_source), dataset(std::move(dataset_name)), options(std::move(opts)) {
+      : source(std::move(batch_source)), dataset(std::move(dataset_name)), options(std::move(opts)) {
     validate(options);
+    timeout_s = options.timeout_s > 0 ? options.timeout_s : default_timeout_s();
     sampler = sampler_of(options, static_cast<std::int64_t>(dataset_size));
     const std::int64_t samples = sampler->size();
     const bool partial = !options.drop_last && samples % options.batch_size != 0;
     batches = samples / options.batch_size + (partial ? 1 : 0);  // no sum that a huge batch_size overflows
     slots.resize(LoaderEngine::slot_count(options));
+    loads.resize(static_cast<std::size_t>(options.num_workers));
   }
-  ~LoaderState() { stop(); }
   LoaderState(const LoaderState&) = delete;
   LoaderState& operator=(const LoaderState&) = delete;
 
   void start_workers();
   void stop() noexcept;
-  void work() noexcept;
+  void work(Load& own) noexcept;
+  bool ends_in_time(std::unique_lock<std::mutex>& lock, const Load& load);
   void abandon_pass();
   void load_inline(std::size_t slot);
   void wait_until_ready(std::unique_lock<std::mutex>& lock, std::size_t slot);
   std::exception_ptr load(std::int64_t batch, const Pass& of) noexcept;
   BatchRequest request(std::int64_t batch, const Pass& of) const noexcept;
-  Deadline deadline() const { return options.timeout_s > 0 ? Deadline(options.timeout_s) : Deadline(); }
+  Deadline deadline() const { return Deadline(timeout_s); }
 
   std::size_t slot_of(std::int64_t batch) const noexcept {
     return static_cast<std::size_t>(batch) % slots.size();
@@ -91,14 +106,16 @@ struct LoaderState {
            claimed - delivered < static_cast<std::int64_t>(slots.size());
   }
 
-  BatchSource& source;
+  std::shared_ptr<BatchSource> source;
   std::string dataset;
   DataLoaderOptions options;
+  double timeout_s = 0;
   std::shared_ptr<Sampler> sampler;
   std::int64_t batches = 0;
   std::int64_t wait_ns = 0;  // of the consumer's alone
   std::uint64_t epoch = 0;   // of the current pass
   bool has_started = false;
+  std::vector<std::thread> workers;
 
   std::mutex mutex;  // guards all below
   std::condition_variable work_there;
@@ -110,7 +127,7 @@ struct LoaderState {
   int loading = 0;   // workers that load a batch
   int sleeping = 0;  // workers that wait for one
   bool is_stopping = false;
-  std::vector<std::thread> workers;
+  std::vector<Load> loads;  // one a worker
 };
 
 BatchRequest LoaderState::request(std::int64_t batch, const Pass& of) const noexcept {
@@ -127,14 +144,14 @@ BatchRequest LoaderState::request(std::int64_t batch, const Pass& of) const noex
 std::exception_ptr LoaderState::load(std::int64_t batch, const Pass& of) noexcept {
   try {
     const trace::Range range("load_batch", batch);
-    source.load(slot_of(batch), request(batch, of));
+    source->load(slot_of(batch), request(batch, of));
     return nullptr;
   } catch (...) {
     return std::current_exception();
   }
 }
 
-void LoaderState::work() noexcept {
+void LoaderState::work(Load& own) noexcept {
   mark_thread_serial();
   trace::set_thread_name("loader");
   pthread_setname_np(pthread_self(), "tutti-loader");
@@ -146,44 +163,63 @@ void LoaderState::work() noexcept {
       --sleeping;
     }
     if (is_stopping) return;
-    const std::int64_t batch = claimed++;
-    const std::shared_ptr<const Pass> current = pass;
+    own = {.pass = pass, .batch = claimed++, .begun = Deadline::Clock::now()};
     ++loading;
     lock.unlock();
-    std::exception_ptr error = load(batch, *current);
+    std::exception_ptr error = load(own.batch, *own.pass);
     lock.lock();
     --loading;
-    Slot& slot = slots[slot_of(batch)];
+    Slot& slot = slots[slot_of(own.batch)];
     slot.is_ready = true;
     slot.error = std::move(error);
-    if (batch == delivered || pass != current) batch_ready.notify_one();
+    const std::shared_ptr<const Pass> done = std::exchange(own.pass, nullptr);
+    if (own.batch == delivered || pass != done || is_stopping) batch_ready.notify_one();
   }
 }
 
 void LoaderState::start_workers() {
   if (!workers.empty()) return;
   try {
-    for (int i = 0; i < options.num_workers; ++i) workers.emplace_back([this] { work(); });
+    workers.reserve(loads.size());
+    for (Load& own : loads) workers.emplace_back([self = shared_from_this(), &own] { self->work(own); });
   } catch (const std::system_error& error) {
     const std::size_t started = workers.size();
-    stop();
+    stop();  // they sleep, so none is left behind
+    is_stopping = false;
     throw Error(concat("DataLoader of ", dataset, ": thread ", started + 1, " of its ", options.num_workers,
                        " workers can't start: ", error.code().message()));
   } catch (...) {
     stop();
+    is_stopping = false;
     throw;
   }
 }
 
+// False once the worker's batch has taken too long.
+bool LoaderState::ends_in_time(std::unique_lock<std::mutex>& lock, const Load& load) {
+  const std::chrono::duration<double> gone = Deadline::Clock::now() - load.begun;
+  const Deadline limit(timeout_s - gone.count());
+  return batch_ready.wait_until(lock, limit.time_point(), [&load] { return load.pass == nullptr; });
+}
+
 void LoaderState::stop() noexcept {
-  {
-    const std::lock_guard lock(mutex);
-    is_stopping = true;
-  }
+  std::unique_lock lock(mutex);
+  is_stopping = true;
   work_there.notify_all();
-  for (std::thread& worker : workers) worker.join();
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (ends_in_time(lock, loads[i])) {
+      lock.unlock();
+      workers[i].join();
+      lock.lock();
+      continue;
+    }
+    const BatchRequest late = request(loads[i].batch, *loads[i].pass);
+    logging::warning("DataLoader of ", dataset, ": its end leaves a worker behind that loads batch ",
+                     loads[i].batch, " of epoch ", late.epoch, " (samples ", late.indices.front(), " to ",
+                     late.indices.back(), ") for more than ", timeout_s, " s");
+    workers[i].detach();
+  }
   workers.clear();
-  is_stopping = false;
 }
 
 // Gives up what is left of a pass. Batches that are being loaded are waited for: their slots are needed.
@@ -200,7 +236,7 @@ void LoaderState::abandon_pass() {
   for (std::int64_t batch = delivered; batch < claimed; ++batch) {
     const std::size_t slot = slot_of(batch);
     slots[slot] = Slot();
-    source.discard(slot);
+    source->discard(slot);
   }
   claimed = 0;
   delivered = 0;
@@ -227,11 +263,11 @@ void LoaderState::wait_until_ready(std::unique_lock<std::mutex>& lock, std::size
 
 // ---- LoaderEngine -----------------------------------------------------------------------------------------------------
 
-LoaderEngine::LoaderEngine(BatchSource& source, std::size_t dataset_size, const std::string& dataset,
-                           DataLoaderOptions options)
-    : state_(new LoaderState(source, dataset_size, dataset, std::move(options))) {}
+LoaderEngine::LoaderEngine(std::shared_ptr<BatchSource> source, std::size_t dataset_size,
+                           const std::string& dataset, DataLoaderOptions options)
+    : state_(std::make_shared<LoaderState>(std::move(source), dataset_size, dataset, std::move(options))) {}
 
-LoaderEngine::~LoaderEngine() = default;
+LoaderEngine::~LoaderEngine() { state_->stop(); }
 
 std::size_t LoaderEngine::slot_count(const DataLoaderOptions& options) {
   validate(options);  // a source asks before there is an engine

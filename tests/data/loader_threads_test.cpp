@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -178,6 +179,53 @@ TEST(LoaderThreads, AWaitThatIsTooLongNamesBatchAndSamplesAndCanGoOn) {
   EXPECT_EQ(sum, 0 + 2 + 4 + 6 + 8 + 10);
 }
 
+std::size_t thread_count() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
+  return count;
+}
+
+TEST(LoaderThreads, AStuckWorkerDoesNotKeepTheErrorFromItsCatch) {
+  const std::size_t before = thread_count();
+  const auto gate = std::make_shared<Gate>();
+  std::promise<void> caught;
+  std::thread rescuer([&gate, caught = caught.get_future()] {  // so that a failure ends
+    caught.wait_for(std::chrono::seconds(10));
+    gate->open();
+  });
+  const std::string message = error_of<TimeoutError>([&] {
+    DataLoader loader{Gated(gate), {.batch_size = 2, .num_workers = 2, .timeout_s = 0.3}};
+    for (const auto& batch : loader) EXPECT_EQ(batch.size(), 2);
+  });
+  {
+    const std::lock_guard lock(gate->mutex);
+    EXPECT_FALSE(gate->is_open) << "the loader's end has waited for its worker";
+  }
+  EXPECT_TRUE(contains(message, "batch 2 of epoch 0 (samples 4 to 5) is not there after 0.3 s"));
+  caught.set_value();
+  rescuer.join();
+  // The worker lets go of the dataset when it comes back.
+  for (int wait = 0; wait < 10000 && thread_count() > before; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(gate.use_count(), 1);
+}
+
+TEST(LoaderThreads, ALoaderThatEndsWaitsForAWorkerThatIsInTime) {
+  const auto gate = std::make_shared<Gate>();
+  std::thread opener([&gate] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    gate->open();
+  });
+  {
+    DataLoader loader{Gated(gate), {.batch_size = 2, .num_workers = 3, .timeout_s = 60}};
+    loader.start_pass();
+    Batch batch;
+    EXPECT_TRUE(loader.next(batch));
+  }
+  EXPECT_EQ(gate.use_count(), 1) << "a worker was left behind";
+  opener.join();
+}
+
 TEST(LoaderThreads, ALoaderMayDieAtAnyMoment) {
   for (int round = 0; round < 60; ++round) {
     DataLoader loader{Broken({7}), {.batch_size = 2, .num_workers = 3}};
@@ -186,12 +234,6 @@ TEST(LoaderThreads, ALoaderMayDieAtAnyMoment) {
     Batch batch;
     for (int i = 0; i < round % 3; ++i) loader.next(batch);
   }
-}
-
-std::size_t thread_count() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++count;
-  return count;
 }
 
 TEST(LoaderThreads, EarlyEndsLeaveNoThreadBehind) {

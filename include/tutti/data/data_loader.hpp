@@ -44,8 +44,10 @@ struct DataLoaderOptions {
   /// Used in place of shuffle, distributed and order. It is this loader's from then on.
   std::shared_ptr<Sampler> sampler{};
   PermutationOrder order = PermutationOrder::kPhilox;
-  double timeout_s = 0;  ///< Longest wait for one batch, in seconds; 0: TUTTI_TIMEOUT_S, default 600.
-  Device device{};       ///< Where batches are delivered.
+  /// Longest wait for one batch, in seconds; 0: TUTTI_TIMEOUT_S, default 600. A loader that ends waits no longer either: see
+  /// DataLoader.
+  double timeout_s = 0;
+  Device device{};  ///< Where batches are delivered.
 };
 
 namespace detail {
@@ -67,7 +69,7 @@ struct LoaderState;
 /// The part that does not: order, workers, slots.
 class TUTTI_API LoaderEngine {
  public:
-  LoaderEngine(BatchSource& source, std::size_t dataset_size, const std::string& dataset,
+  LoaderEngine(std::shared_ptr<BatchSource> source, std::size_t dataset_size, const std::string& dataset,
                DataLoaderOptions options);
   ~LoaderEngine();
   LoaderEngine(const LoaderEngine&) = delete;
@@ -93,7 +95,7 @@ class TUTTI_API LoaderEngine {
   const DataLoaderOptions& options() const noexcept;
 
  private:
-  tutti::detail::Hidden<LoaderState> state_;
+  std::shared_ptr<LoaderState> state_;  // a worker that is left behind has it too
 };
 
 template <class D>
@@ -147,6 +149,10 @@ class DatasetSource final : public BatchSource {
 ///   in it the original). Catch it and call next() again to pass over that batch.
 /// - Batches are the caller's: they are never overwritten. Their memory is used again once they are dropped.
 ///
+/// The loader's end waits for batches that are being loaded. A worker that has loaded one batch for more than timeout_s is left
+/// behind, with a warning; it shares the dataset's ownership. What the dataset merely refers to must live on, or its read would
+/// come back to what is gone: a read that may get stuck is best left to a dataset that owns what it reads, or shares it.
+///
 /// One thread may use a loader at a time. Of one that was moved from, every use but an assignment is an Error. The time spent
 /// waiting is recorded as "data_wait".
 template <class D>
@@ -159,13 +165,13 @@ class DataLoader {
 
   /// Takes over the dataset. ValueError naming the option if one is outside its domain. Workers start with the first pass.
   explicit DataLoader(D dataset, const DataLoaderOptions& options = {})
-      : source_(std::make_unique<detail::DatasetSource<D>>(std::move(dataset), options)),
-        engine_(new detail::LoaderEngine(*source_, static_cast<std::size_t>(source_->dataset().size()),
+      : source_(std::make_shared<detail::DatasetSource<D>>(std::move(dataset), options)),
+        engine_(new detail::LoaderEngine(source_, static_cast<std::size_t>(source_->dataset().size()),
                                          std::string(tutti::detail::type_name<D>()), options)) {}
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&& other) noexcept {
     if (this == &other) return *this;
-    engine_ = {};  // ends the workers, which use the source
+    engine_ = {};  // ends the workers
     source_ = std::move(other.source_);
     engine_ = std::move(other.engine_);
     current_ = std::move(other.current_);
@@ -247,8 +253,8 @@ class DataLoader {
     return *engine_;
   }
 
-  std::unique_ptr<detail::DatasetSource<D>> source_;
-  tutti::detail::Hidden<detail::LoaderEngine> engine_;  // dies first: its workers use the source
+  std::shared_ptr<detail::DatasetSource<D>> source_;
+  tutti::detail::Hidden<detail::LoaderEngine> engine_;
   Batch current_{};
 };
 
