@@ -27,6 +27,7 @@
 
 #include "core/deadline.hpp"
 #include "core/parallel_for.hpp"
+#include "core/start_thread.hpp"
 #include "data/loader_options.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
@@ -181,7 +182,8 @@ void LoaderState::start_workers() {
   if (!workers.empty()) return;
   try {
     workers.reserve(loads.size());
-    for (Load& own : loads) workers.emplace_back([self = shared_from_this(), &own] { self->work(own); });
+    for (Load& own : loads)
+      workers.push_back(start_thread([self = shared_from_this(), &own] { self->work(own); }));
   } catch (const std::system_error& error) {
     const std::size_t started = workers.size();
     stop();  // they sleep, so none is left behind

@@ -2,6 +2,7 @@
 // A loader's threads: errors, time limits, ends.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -224,6 +225,19 @@ TEST(LoaderThreads, ALoaderThatEndsWaitsForAWorkerThatIsInTime) {
   }
   EXPECT_EQ(gate.use_count(), 1) << "a worker was left behind";
   opener.join();
+}
+
+TEST(LoaderThreads, WorkersTakeNoSignals) {
+  struct Masked : Dataset<Masked> {
+    std::size_t size() const { return 4; }
+    void read(std::size_t, Row& row) const {
+      sigset_t blocked;
+      pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+      row.input<std::int64_t>() = sigismember(&blocked, SIGTERM) + sigismember(&blocked, SIGINT);
+    }
+  };
+  DataLoader loader{Masked{}, {.num_workers = 1}};
+  for (const auto& batch : loader) EXPECT_EQ(batch.inputs.item<std::int64_t>(), 2);
 }
 
 TEST(LoaderThreads, ALoaderMayDieAtAnyMoment) {
