@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <string>
 
@@ -60,6 +61,9 @@ int main(int argc, char** argv) {
     if (all_reduce->parsed()) code = tutti::cli::bench_all_reduce(argc, argv, all_reduce_options);
   } catch (const CLI::ParseError& error) {
     code = app.exit(error);
+  } catch (const std::exception& error) {  // a variable that holds nonsense, most likely
+    std::fprintf(stderr, "tutti: %s\n", error.what());
+    code = 1;
   }
   std::cout.flush();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {

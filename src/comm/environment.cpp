@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/ending.hpp"
+#include "comm/group_core.hpp"
 #include "comm/job.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "core/deadline.hpp"
@@ -95,6 +96,7 @@ void join(Environment::Impl& impl, const EnvironmentOptions& options) {
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : default_timeout_s();
   bind_team();  // the communication thread inherits this rank's cores
   std::unique_ptr<comm::Bootstrap> bootstrap = find_ranks(impl, options, timeout_s);
+  comm::check_backend_choice();
   impl.is_alone = bootstrap == nullptr || bootstrap->size() == 1;
   if (impl.is_alone) {
     comm::stop_watching();

@@ -91,6 +91,8 @@ std::unique_ptr<Transport> make_transport(Job& job, GroupCore& core, const Deadl
 
 }  // namespace
 
+void check_backend_choice() { chosen_backend(); }
+
 std::shared_ptr<GroupCore> make_group_core(Job& job, std::unique_ptr<Bootstrap> bootstrap,
                                            std::vector<int> world_ranks, std::string name, double timeout_s) {
   auto core = std::make_shared<GroupCore>();

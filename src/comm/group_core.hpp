@@ -57,6 +57,8 @@ struct GroupCore {
   std::string failure_;
 };
 
+// ValueError if TUTTI_COMM_BACKEND holds what is no backend; also for a world of one, which needs none.
+void check_backend_choice();
 // The core of a new group. Collective over `bootstrap`, whose ranks are the given ones of the world, in their order.
 std::shared_ptr<GroupCore> make_group_core(Job& job, std::unique_ptr<Bootstrap> bootstrap,
                                            std::vector<int> world_ranks, std::string name, double timeout_s);

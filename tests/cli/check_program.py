@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_program.py TUTTI env | errors | all_reduce RANKS [LAUNCHER...]: what the program `tutti` prints, and its exit code."""
 import math
+import os
 import re
 import subprocess
 import sys
 
 
-def run(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=50)
+def run(*command, **variables):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=50, env={**os.environ, **variables})
 
 
 def check(condition, text):
@@ -51,6 +52,12 @@ def errors(tutti):
         result = run(tutti, *arguments)
         check(result.returncode != 0, f"{arguments}: exit code 0")
         check(re.search(text, result.stdout + result.stderr), f"{arguments}: '{result.stdout}{result.stderr}' has no '{text}'")
+    for variable, value, words in (("TUTTI_ISA", "v9", "v2, v3"), ("TUTTI_NUM_THREADS", "many", "integer"), ("TUTTI_TIMEOUT_S", "-1", "number"),
+                                   ("TUTTI_COMM_BACKEND", "smoke", "shm or mpi")):
+        result = run(tutti, "env", **{variable: value})
+        check(result.returncode == 1, f"{variable}={value}: exit code {result.returncode}")
+        check(re.fullmatch(rf"tutti: .*{variable}.*\n", result.stderr) and words in result.stderr and value in result.stderr,
+              f"{variable}={value}: this is not one message: {result.stderr}")
     for arguments in (("env",), ("--help",), ("bench", "all-reduce", "-e", "4")):
         with open("/dev/full", "w", encoding="ascii") as full:
             result = subprocess.run((tutti, *arguments), stdout=full, stderr=subprocess.PIPE, text=True, timeout=50)
