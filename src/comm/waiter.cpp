@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 constexpr int kShortSpin = 50;
 // Nobody computes on this core, so a peer that is a little late is cheaper to wait for than to be woken by.
 constexpr int kLongSpin = 1500;
-constexpr auto kFirstPoll = 20us;
-constexpr auto kLongestPoll = 1ms;
+constexpr std::chrono::nanoseconds kFirstPoll = 20us;
+constexpr std::chrono::nanoseconds kLongestPoll = 1ms;
 constexpr auto kLongestNap = 100ms;
 constexpr auto kCheckInterval = 100ms;
 // Longer than it takes to end this process from outside, or by the thread that watches for failures.
@@ -36,6 +36,10 @@ void park_if_job_ends(const Host& host) {
   if (failed < 0 || failed == host.world_rank()) return;
   std::this_thread::sleep_for(kLongestPark);
   ::_exit(EXIT_FAILURE);
+}
+
+std::chrono::nanoseconds polling_nap(std::chrono::nanoseconds waited) noexcept {
+  return std::min(kFirstPoll + waited / 8, kLongestPoll);
 }
 
 Waiter::Waiter(std::shared_ptr<Host> host, std::string group, std::vector<int> world_ranks, double timeout_s,
@@ -76,7 +80,8 @@ TransferWatch::TransferWatch(std::shared_ptr<Waiter> waiter, const Contract& con
     : waiter_(std::move(waiter)),
       contract_(contract),
       deadline_(waiter_->timeout_s()),
-      next_check_(Deadline::Clock::now() + kCheckInterval) {}
+      since_(Deadline::Clock::now()),
+      next_check_(since_ + kCheckInterval) {}
 
 void TransferWatch::check() {
   const auto now = Deadline::Clock::now();
@@ -89,8 +94,8 @@ void Waiter::sleep(const std::function<bool()>& ready, const Contract& contract,
                    const std::function<std::vector<int>()>& missing, Naps naps) {
   const Deadline deadline(timeout_s_);
   Executor* executor = Executor::current();
-  auto next_check = Deadline::Clock::now() + kCheckInterval;
-  std::chrono::nanoseconds poll = kFirstPoll;
+  const auto begun = Deadline::Clock::now();
+  auto next_check = begun + kCheckInterval;
   Doorbell::Listener listener(host_->own_doorbell());
   for (;;) {
     listener.arm();
@@ -100,10 +105,7 @@ void Waiter::sleep(const std::function<bool()>& ready, const Contract& contract,
       executor->progress_point_to_point();
       nap = std::min(nap, executor->longest_sleep());
     }
-    if (naps == kPollingNaps) {
-      nap = std::min(nap, poll);
-      poll = std::min<std::chrono::nanoseconds>(poll + poll / 8, kLongestPoll);
-    }
+    if (naps == kPollingNaps) nap = std::min(nap, polling_nap(Deadline::Clock::now() - begun));
     listener.sleep(nap);
     if (Deadline::Clock::now() < next_check && !deadline.passed()) continue;
     next_check = Deadline::Clock::now() + kCheckInterval;

@@ -3,6 +3,7 @@
 // message when a rank is dead or the deadline has passed.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,9 @@
 #include "core/deadline.hpp"
 
 namespace tutti::comm {
+
+// How long to sleep before the next look at what no doorbell announces (MPI), after so long a wait: ever longer, up to 1 ms.
+std::chrono::nanoseconds polling_nap(std::chrono::nanoseconds waited) noexcept;
 
 class Waiter {
  public:
@@ -75,11 +79,16 @@ class TransferWatch {
  public:
   TransferWatch(std::shared_ptr<Waiter> waiter, const Contract& contract);
   void check();
+  // How long to sleep before the next try, if no doorbell announces it.
+  std::chrono::nanoseconds nap() const noexcept { return polling_nap(Deadline::Clock::now() - since_); }
+  // Part of it has come, so that the rest is near: naps are short again.
+  void note_arrival() noexcept { since_ = Deadline::Clock::now(); }
 
  private:
   std::shared_ptr<Waiter> waiter_;
   Contract contract_;
   Deadline deadline_;
+  Deadline::Clock::time_point since_;
   Deadline::Clock::time_point next_check_;
 };
 

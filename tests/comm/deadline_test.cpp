@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <string>
 #include <thread>
@@ -52,6 +54,25 @@ TEST(Deadline, HoldsForMessages) {
     } catch (const TimeoutError& error) {
       EXPECT_NE(std::string(error.what()).find("recv #1 from rank 1"), std::string::npos) << error.what();
     }
+  }
+  comm::world()->barrier();
+}
+
+TEST(Deadline, AWaitingReceiveLooksEverMoreRarely) {
+  Tensor tensor = zeros({10});
+  if (own_rank() == 0) {
+    const comm::Work work = comm::world()->recv(tensor, 1, 5);
+    rusage before{};
+    ::getrusage(RUSAGE_SELF, &before);
+    std::this_thread::sleep_for(1s);
+    rusage after{};
+    ::getrusage(RUSAGE_SELF, &after);
+    EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 2500) << "looks in a second";
+    comm::world()->send(tensor, 1, 6).wait();
+    work.wait();
+  } else if (own_rank() == 1) {
+    comm::world()->recv(tensor, 0, 6).wait();
+    comm::world()->send(tensor, 0, 5).wait();
   }
   comm::world()->barrier();
 }

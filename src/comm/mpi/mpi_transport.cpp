@@ -283,13 +283,6 @@ void MpiTransport::broadcast(const Contract& contract, void* data) {
 // ---- messages -------------------------------------------------------------------------------------------------------------
 // A message is its contract, then its bytes. MPI keeps the order of one sender and tag.
 
-namespace {
-
-using namespace std::chrono_literals;
-constexpr auto kPollInterval = 50us;
-
-}  // namespace
-
 class MpiTransport::Send final : public Transfer {
  public:
   Send(MPI_Comm communicator, std::shared_ptr<Waiter> waiter, const Message& message)
@@ -308,7 +301,7 @@ class MpiTransport::Send final : public Transfer {
     watch_.check();
     return false;
   }
-  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
+  std::chrono::nanoseconds poll_interval() const noexcept override { return watch_.nap(); }
 
  private:
   std::shared_ptr<const Contract> contract_;
@@ -342,7 +335,7 @@ class MpiTransport::Receive final : public Transfer {
     watch_.check();
     return false;
   }
-  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
+  std::chrono::nanoseconds poll_interval() const noexcept override { return watch_.nap(); }
 
  private:
   bool receive_header() {
@@ -356,6 +349,7 @@ class MpiTransport::Receive final : public Transfer {
     Contract sent;
     check_mpi(MPI_Mrecv(&sent, sizeof sent, MPI_BYTE, &matched, MPI_STATUS_IGNORE), "MPI_Mrecv");
     has_header_ = true;
+    watch_.note_arrival();
     void* data = message_.data;
     if (sent.count != wanted.count || sent.dtype != wanted.dtype) {
       refusal_ = concat(to_text(wanted, message_.tag, waiter_->group()), ": rank ", wanted.root, " has sent ",
