@@ -109,6 +109,7 @@ std::shared_ptr<GroupCore> make_group_core(Job& job, std::unique_ptr<Bootstrap> 
     core->waiter = std::make_shared<Waiter>(job.host, core->name, core->world_ranks, timeout_s);
     core->transport = make_transport(job, *core, deadline);
   }
+  std::erase_if(job.groups, [](const std::weak_ptr<GroupCore>& group) { return group.expired(); });
   job.groups.push_back(core);
   return core;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "comm/job.hpp"
 #include "comm/ranks.hpp"
 #include "support/errors.hpp"
 #include "tutti/core/error.hpp"
@@ -350,6 +351,13 @@ TEST(Split, NegativeColorGivesNoGroup) {
   if (group != nullptr) {
     EXPECT_EQ(group->size(), ranks() - 1);
   }
+}
+
+TEST(Split, GroupsThatAreGoneAreForgotten) {
+  for (int i = 0; i < 20; ++i) comm::world()->split(0);
+  comm::world()->barrier();  // the queue lets go of each
+  const auto last = comm::world()->split(0);
+  EXPECT_LE(comm::Job::current()->groups.size(), 5U);
 }
 
 TEST(NewGroup, HoldsTheGivenRanksInTheirOrder) {
