@@ -10,8 +10,9 @@
 ///   - Tensors may have any layout; one that is not contiguous is copied through. One that is to be written must not have
 ///     elements that share memory, as those of an expanded view do (ShapeError at the call). Until the Work is done nobody else
 ///     may touch them. Results count as an in-place write (Tensor::version).
-///   - Sums run in the order of ranks for every element, whatever the size, backend or arrival order: results are bit-equal on
-///     all ranks and between runs. float16 and bfloat16 are reduced in float32 and rounded once.
+///   - Sums run in the same order for every element, whatever the size or arrival order: in that of ranks; in a "hierarchical"
+///     group the ranks of each host first, then the hosts' sums. So results are bit-equal on all ranks, and between runs whose
+///     ranks are spread over hosts alike. float16 and bfloat16 are reduced in float32 and rounded once.
 ///   - An operation that fails halfway (a rank is late beyond the timeout, or has died) leaves its group unusable: each further
 ///     call is a CommError. Its tensors are kept until the process ends, since a late rank may still write into their memory.
 ///     What from_blob wraps without a `release` that owns it can't be kept: it must outlive the process group's operations,
@@ -89,8 +90,9 @@ class TUTTI_API ProcessGroup {
   /// New group of those ranks that give the same color, ordered by key, then rank. Collective: every rank of
   /// this group calls it. A negative color gives no group (null).
   virtual std::shared_ptr<ProcessGroup> split(int color, int key = 0, GroupOptions options = {}) = 0;
-  /// An uninitialised contiguous tensor in memory that collectives use in place (a shared segment); other
-  /// memory is copied through. Not collective. All groups of the process use it in place.
+  /// An uninitialised contiguous tensor in memory that the ranks of a host share. Collectives of every "shm" group of the
+  /// process use it in place, but for very small tensors, and copy other memory through; "hierarchical" and "mpi" groups
+  /// treat it as any memory. Not collective.
   virtual Tensor allocate(const Dims& sizes, DType dtype = DType::kFloat32, Device device = {}) = 0;
 
  protected:
