@@ -17,6 +17,9 @@ class Waiter;
 // What all ranks together may give in one exchange, in bytes: every form of bootstrap carries so much in one message.
 inline constexpr std::size_t kLongestExchange = std::size_t{32} << 20U;
 
+// Ranks of a job, at most: a greater number is a mistake in a variable, or garbage in a message.
+inline constexpr int kGreatestSize = 1 << 20;
+
 // Calls are collective and blocking. After a TimeoutError or CommError the object is not used again.
 class Bootstrap {
  public:

@@ -30,7 +30,6 @@ constexpr auto kOutputDelay = 200ms;
 // MPI_Abort takes about 0.3 s.
 constexpr auto kAbortDeadline = 2s;
 constexpr auto kExitDeadline = 1s;
-constexpr auto kLongestPark = 10s;
 
 enum class Phase { kIdle, kStarting, kRunning, kUnwound };
 

@@ -2,12 +2,17 @@
 // How a job ends when one of its ranks fails: the others go quiet, the message stands last and once, and all processes end.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "comm/host.hpp"
 
 namespace tutti::comm {
+
+// How long a thread waits quietly for the end of its process: longer than it takes to end it from outside, or by the thread that
+// watches for failures.
+inline constexpr std::chrono::seconds kLongestPark{10};
 
 // From now on an uncaught exception is reported as this rank's (-1: not known), and ends the job as far as MPI reaches. For the time
 // before the ranks have met, and after a meeting that has failed.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "comm/ending.hpp"
 #include "comm/executor.hpp"
 #include "core/topology.hpp"
 #include "tutti/core/error.hpp"
@@ -26,8 +27,6 @@ constexpr std::chrono::nanoseconds kFirstPoll = 20us;
 constexpr std::chrono::nanoseconds kLongestPoll = 1ms;
 constexpr auto kLongestNap = 100ms;
 constexpr auto kCheckInterval = 100ms;
-// Longer than it takes to end this process from outside, or by the thread that watches for failures.
-constexpr auto kLongestPark = 10s;
 
 }  // namespace
 

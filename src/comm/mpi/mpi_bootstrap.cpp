@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi/mpi_bootstrap.hpp"
 
-#include <chrono>
 #include <numeric>
 #include <thread>
 
@@ -17,7 +16,6 @@ namespace {
 
 constexpr int kExchangeTag = 0;
 constexpr int kSubsetTag = 1;  // only some ranks take part, which others' exchanges must not see
-constexpr auto kPollInterval = std::chrono::microseconds(50);
 
 // The rank's text on its way to the others. One that gives up leaves it to MPI.
 class Announcement {

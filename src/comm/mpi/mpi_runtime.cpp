@@ -23,8 +23,6 @@ namespace tutti::comm {
 
 namespace {
 
-constexpr auto kPollInterval = std::chrono::microseconds(50);
-
 const char* name_of_level(int level) {
   switch (level) {
     case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";

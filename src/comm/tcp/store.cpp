@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "comm/bootstrap.hpp"
 #include "comm/parse_integer.hpp"
 #include "core/start_thread.hpp"
 #include "tutti/core/error.hpp"
@@ -22,7 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kHelloDeadline = 10s;  // who connects and stays silent is dropped
 constexpr std::uint32_t kLongestHello = 4096;
-constexpr int kGreatestSize = 1 << 20;
 constexpr int kPollMilliseconds = 1000;
 constexpr auto kAcceptPause = 100ms;
 

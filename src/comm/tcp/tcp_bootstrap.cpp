@@ -17,7 +17,6 @@ namespace tutti::comm {
 namespace {
 
 constexpr double kMissingAnswerSeconds = 2;
-constexpr std::int64_t kGreatestSize = 1 << 20;
 
 // A rank's connection to the store; on rank 0 the store too. All groups of the process share it.
 class Line {
