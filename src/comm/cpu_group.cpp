@@ -2,9 +2,7 @@
 #include "comm/cpu_group.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <new>
-#include <optional>
 #include <tuple>
 
 #include "comm/ending.hpp"
@@ -12,10 +10,10 @@
 #include "comm/job.hpp"
 #include "comm/keep.hpp"
 #include "comm/parse_integer.hpp"
+#include "comm/queued_operations.hpp"
 #include "tensor/layout.hpp"
 #include "tensor/raw.hpp"
 #include "tensor/storage.hpp"
-#include "tutti/core/trace.hpp"
 #include "tutti/tensor/factories.hpp"
 
 namespace tutti::comm {
@@ -23,172 +21,6 @@ namespace tutti::comm {
 namespace {
 
 constexpr int kGreatestTag = 32'000;  // MPI guarantees tags up to 32,767
-
-// A tensor as transports want it: contiguous; copied if it is not.
-class Dense {
- public:
-  explicit Dense(const Tensor& tensor)
-      : tensor_(tensor), dense_(tensor.is_contiguous() ? tensor : raw::contiguous(tensor)) {}
-  void* data() const { return dense_.impl()->data; }
-  // After the tensor was to be written.
-  void write_back() const {
-    if (!dense_.is_same(tensor_)) raw::copy(tensor_, dense_);
-  }
-
- private:
-  Tensor tensor_;
-  Tensor dense_;
-};
-
-class CollectiveState final : public detail::WorkState {
- public:
-  CollectiveState(std::shared_ptr<GroupCore> core, const Contract& contract, Tensor out, Tensor in)
-      : core_(std::move(core)), contract_(contract), out_(std::move(out)), in_(std::move(in)) {}
-
-  void run() override {
-    const trace::Range range(trace_name(), static_cast<std::int64_t>(contract_.bytes()));
-    contract_.sequence = ++core_->sequence;
-    try {
-      core_->run([this] { move(); });
-    } catch (const AgreedError&) {
-      buffers_.reset();
-      throw;
-    }
-    buffers_.reset();
-    // Counted when it was issued too; what was read or packed since then is out of date.
-    if (is_written()) raw::bump_version(out_);
-  }
-  void release() noexcept override {
-    if (buffers_.has_value()) keep_buffers();  // it has failed halfway
-    out_ = Tensor();
-    in_ = Tensor();
-    core_ = nullptr;
-  }
-
-  // True if the operation writes this rank's `out`.
-  bool is_written() const noexcept {
-    return out_.defined() && (contract_.operation != Operation::kBroadcast || contract_.root != core_->rank);
-  }
-
- private:
-  struct Buffers {
-    Buffers(const Tensor& out_tensor, const Tensor& in_tensor) : out(out_tensor) {
-      if (in_tensor.defined()) in.emplace(in_tensor);
-    }
-    Dense out;
-    std::optional<Dense> in;
-  };
-
-  void keep_buffers() noexcept {
-    try {
-      keep_forever(std::make_shared<Buffers>(std::move(*buffers_)));
-    } catch (const std::bad_alloc&) {
-      leak(std::move(*buffers_));
-    }
-    buffers_.reset();
-  }
-  const char* trace_name() const noexcept {
-    switch (contract_.operation) {
-      case Operation::kAllReduce: return "all_reduce";
-      case Operation::kBroadcast: return "broadcast";
-      case Operation::kReduceScatter: return "reduce_scatter";
-      case Operation::kAllGather: return "all_gather";
-      default: return "barrier";
-    }
-  }
-
-  void move() {
-    Transport& transport = *core_->transport;
-    if (contract_.operation == Operation::kBarrier || contract_.operation == Operation::kEnd) {
-      transport.barrier(contract_);
-      return;
-    }
-    buffers_.emplace(out_, in_);
-    const Dense& out = buffers_->out;
-    switch (contract_.operation) {
-      case Operation::kAllReduce: transport.all_reduce(contract_, out.data()); break;
-      case Operation::kBroadcast: transport.broadcast(contract_, out.data()); break;
-      case Operation::kReduceScatter:
-        transport.reduce_scatter(contract_, out.data(), buffers_->in->data());
-        break;
-      default: transport.all_gather(contract_, out.data(), buffers_->in->data()); break;
-    }
-    if (is_written()) out.write_back();
-  }
-
-  std::shared_ptr<GroupCore> core_;
-  Contract contract_;
-  Tensor out_;
-  Tensor in_;
-  std::optional<Buffers> buffers_;  // while the transport may use them
-};
-
-class TransferState final : public detail::PointToPointState {
- public:
-  TransferState(std::shared_ptr<GroupCore> core, const Message& message, Tensor tensor)
-      : core_(std::move(core)), message_(message), tensor_(std::move(tensor)) {}
-
-  bool progress() override {
-    bool done = false;
-    try {
-      core_->run([&] {
-        if (transfer_ == nullptr) start();
-        done = transfer_->progress();
-        if (done && !is_send()) {
-          dense_->write_back();
-          raw::bump_version(tensor_);
-        }
-      });
-    } catch (const RefusedMessage&) {
-      dense_ = nullptr;  // nothing will be written into it
-      throw;
-    }
-    if (done) dense_ = nullptr;
-    return done;
-  }
-  std::chrono::nanoseconds poll_interval() const noexcept override {
-    return transfer_ == nullptr ? std::chrono::nanoseconds(0) : transfer_->poll_interval();
-  }
-  std::string text() const override { return to_text(message_.contract, message_.tag, core_->name); }
-  void release() noexcept override {
-    transfer_ = nullptr;
-    if (dense_ != nullptr) keep_forever(std::move(dense_));  // it has failed halfway
-    tensor_ = Tensor();
-    core_ = nullptr;
-  }
-
- private:
-  bool is_send() const noexcept { return message_.contract.operation == Operation::kSend; }
-  void start() {
-    dense_ = std::make_shared<Dense>(tensor_);
-    message_.data = dense_->data();
-    transfer_ = is_send() ? core_->transport->send(message_) : core_->transport->receive(message_);
-  }
-
-  std::shared_ptr<GroupCore> core_;
-  Message message_;
-  Tensor tensor_;
-  std::shared_ptr<Dense> dense_;  // from its start to its end
-  std::unique_ptr<Transfer> transfer_;
-};
-
-// Anything else that must happen in the queue's order.
-class FunctionState final : public detail::WorkState {
- public:
-  explicit FunctionState(std::function<void()> function) : function_(std::move(function)) {}
-  void run() override { function_(); }
-  void release() noexcept override { function_ = nullptr; }
-
- private:
-  std::function<void()> function_;
-};
-
-// The last operation of a group's handle.
-class LastState final : public detail::WorkState {
- public:
-  void run() override { core = nullptr; }
-  std::shared_ptr<GroupCore> core;
-};
 
 Work submit(std::shared_ptr<detail::WorkState> state) {
   Executor::submit_or_run(state);
@@ -290,10 +122,9 @@ Work CpuGroup::all_gather(const Tensor& out, const Tensor& in) {
   return submit(std::make_shared<CollectiveState>(core_, contract, out, in));
 }
 
-int CpuGroup::checked_peer(int peer, const char* what) const {
+void CpuGroup::check_peer(int peer, const char* what) const {
   TUTTI_CHECK(peer >= 0 && peer < size() && peer != rank(), ValueError, what,
               ": wanted another rank from 0 to ", size() - 1, ", given ", peer, " on rank ", rank());
-  return peer;
 }
 
 Work CpuGroup::point_to_point(Operation operation, const Tensor& tensor, int peer, int tag) {
@@ -303,7 +134,7 @@ Work CpuGroup::point_to_point(Operation operation, const Tensor& tensor, int pee
   } else {
     check_written(what, tensor);
   }
-  checked_peer(peer, what);
+  check_peer(peer, what);
   TUTTI_CHECK(tag >= 0 && tag <= kGreatestTag, ValueError, what, ": the tag must be from 0 to ", kGreatestTag,
               ", given ", tag);
   Message message;

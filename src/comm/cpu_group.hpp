@@ -36,7 +36,7 @@ class CpuGroup final : public ProcessGroup {
   Tensor allocate(const Dims& sizes, DType dtype, Device device) override;
 
  private:
-  int checked_peer(int rank, const char* what) const;
+  void check_peer(int peer, const char* what) const;
   Work point_to_point(Operation operation, const Tensor& tensor, int peer, int tag);
 
   std::shared_ptr<GroupCore> core_;
