@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "core/environment_variables.hpp"
-#include "tutti/core/error.hpp"
 
 namespace tutti {
 
@@ -20,11 +19,6 @@ double default_timeout_s() {
     timeout_s.store(seconds, std::memory_order_relaxed);
   }
   return seconds;
-}
-
-void set_default_timeout_s(double seconds) {
-  TUTTI_CHECK(seconds > 0, ValueError, "the timeout must be greater than 0 seconds, given ", seconds);
-  timeout_s.store(seconds, std::memory_order_relaxed);
 }
 
 }  // namespace tutti

@@ -9,8 +9,6 @@ namespace tutti {
 
 // Seconds that a wait may take: TUTTI_TIMEOUT_S, default 600. ValueError if the variable is malformed.
 double default_timeout_s();
-// Overrides it for this process.
-void set_default_timeout_s(double seconds);
 
 class Deadline {
  public:

@@ -134,8 +134,6 @@ TEST(Deadlines, PassAfterTheirTime) {
   usleep(30000);
   EXPECT_TRUE(soon.passed());
   EXPECT_LT(soon.remaining_s(), 0);
-  testing::expect_error<ValueError>([] { set_default_timeout_s(0); },
-                                    "the timeout must be greater than 0 seconds, given 0");
 }
 
 #if defined(__x86_64__) && defined(__linux__)

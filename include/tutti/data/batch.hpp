@@ -26,7 +26,7 @@ struct Batch {
 
   /// N.
   std::int64_t size() const { return indices.defined() ? indices.numel() : 0; }
-  /// The same batch on another device; non_blocking as in Tensor::to().
+  /// The same batch on another device; non_blocking as in Tensor::to(): it does nothing on CPUs.
   TUTTI_API Batch to(Device device, bool non_blocking = false) const;
 };
 

@@ -34,8 +34,8 @@ struct DataLoaderOptions {
   std::int64_t batch_size = 1;
   bool shuffle = false;
   int num_workers = 0;  ///< Threads that load ahead; 0: batches are loaded when they are asked for.
-  /// Asks for page-locked batches, for copies to a CUDA device while it computes. Accepted for later: without a CUDA
-  /// device there is nothing to lock for, and today no batch is page-locked.
+  /// Asks for page-locked batches, for copies to a CUDA device while it computes. It does nothing on CPUs, and
+  /// today nothing elsewhere either: no batch is page-locked.
   bool pin_memory = false;
   bool drop_last = false;   ///< Leave out the last batch if it is not full.
   int prefetch_factor = 2;  ///< Batches that each worker may be ahead.

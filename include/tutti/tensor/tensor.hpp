@@ -228,7 +228,7 @@ class TUTTI_API Tensor {
   /// Converted (floating to integer truncates); this tensor if it has that dtype.
   Tensor to(DType dtype) const;
   /// On another device; this tensor if it is there. Copies from the CPU to a device are queued on the device's
-  /// current stream, copies to the CPU are waited for; non_blocking is accepted for later and changes neither.
+  /// current stream, copies to the CPU are waited for; non_blocking changes neither, and does nothing on CPUs.
   Tensor to(Device device, bool non_blocking = false) const;
   Tensor to(const char* device) const { return to(Device(device)); }  ///< to("cuda:0").
   Tensor cpu() const { return to(Device()); }                         ///< to("cpu").
