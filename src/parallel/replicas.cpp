@@ -14,12 +14,24 @@ namespace tutti::parallel {
 
 namespace {
 
+// How the gradient's place in a bucket is laid out. A dim of size 1 has the stride that it has where all is in row-major order:
+// no element is reached by it.
+Dims layout_of(const Tensor& parameter) {
+  Dims strides = raw::contiguous_strides(parameter.sizes());
+  if (!raw::is_dense(parameter) || parameter.numel() == 0) return strides;
+  for (int d = 0; d < strides.size(); ++d) {
+    if (parameter.size(d) != 1) strides[d] = parameter.strides()[d];
+  }
+  return strides;
+}
+
 // One line an entry; the ranks' texts are compared line by line.
 std::string describe(nn::ModuleBase& module) {
   std::string text;
   for (const nn::NamedTensor& entry : module.named_parameters()) {
-    text += concat("parameter ", entry.name, " ", entry.tensor.dtype(), " ", entry.tensor.sizes(),
-                   entry.tensor.requires_grad() ? " requires_grad" : " frozen", "\n");
+    text +=
+        concat("parameter ", entry.name, " ", entry.tensor.dtype(), " ", entry.tensor.sizes(), " strides ",
+               layout_of(entry.tensor), entry.tensor.requires_grad() ? " requires_grad" : " frozen", "\n");
   }
   for (const nn::NamedTensor& entry : module.named_buffers()) {
     text += concat("buffer ", entry.name, " ", entry.tensor.dtype(), " ", entry.tensor.sizes(), "\n");

@@ -7,8 +7,8 @@
 
 namespace tutti::parallel {
 
-// Compares names, shapes, dtypes and requires_grad of parameters, and names, shapes and dtypes of buffers. ModuleError on
-// every rank, naming the first entry that differs and both sides.
+// Compares names, shapes, layouts, dtypes and requires_grad of parameters, and names, shapes and dtypes of buffers, which may
+// differ in layout. ModuleError on every rank, naming the first entry that differs and both sides.
 void check_replicas(nn::ModuleBase& module, comm::ProcessGroup& group);
 
 // Copies rank 0's tensors to all ranks, small ones together: a network may have hundreds of buffers.

@@ -200,9 +200,11 @@ std::string construction_error(Net& net) {
 TEST(DifferentModules, WidthIsNamed) {
   nn::Linear net({.in_features = 4, .out_features = own_rank() == 1 ? 6 : 5});
   const std::string message = construction_error(net);
-  EXPECT_TRUE(
-      contains(message, "Entry 0 of rank 0: parameter weight float32 [5, 4] requires_grad (2 entries)"));
-  EXPECT_TRUE(contains(message, "of rank 1: parameter weight float32 [6, 4] requires_grad (2 entries)"));
+  EXPECT_TRUE(contains(
+      message,
+      "Entry 0 of rank 0: parameter weight float32 [5, 4] strides [4, 1] requires_grad (2 entries)"));
+  EXPECT_TRUE(contains(
+      message, "of rank 1: parameter weight float32 [6, 4] strides [4, 1] requires_grad (2 entries)"));
 }
 
 TEST(DifferentModules, ExtraLayerIsNamed) {
@@ -217,13 +219,29 @@ TEST(DifferentModules, ExtraLayerIsNamed) {
 TEST(DifferentModules, FrozenParameterIsNamed) {
   nn::Linear net({.in_features = 4, .out_features = 5});
   if (own_rank() == 1) net.bias.requires_grad_(false);
-  EXPECT_TRUE(contains(construction_error(net), "of rank 1: parameter bias float32 [5] frozen"));
+  EXPECT_TRUE(contains(construction_error(net), "of rank 1: parameter bias float32 [5] strides [1] frozen"));
 }
 
 TEST(DifferentModules, DTypeIsNamed) {
   nn::Linear net({.in_features = 4, .out_features = 5});
   if (own_rank() == 1) net.to(DType::kFloat64);
   EXPECT_TRUE(contains(construction_error(net), "of rank 1: parameter weight float64 [5, 4]"));
+}
+
+// Gradients lie in the bucket as their parameter does: ranks of two layouts would mix up its elements.
+TEST(DifferentModules, LayoutIsNamed) {
+  nn::Linear net({.in_features = 4, .out_features = 5});
+  if (own_rank() == 1) net.weight = net.weight.detach().t().contiguous().t().requires_grad_();
+  const std::string message = construction_error(net);
+  EXPECT_TRUE(contains(message, "rank 0: parameter weight float32 [5, 4] strides [4, 1] requires_grad"));
+  EXPECT_TRUE(contains(message, "rank 1: parameter weight float32 [5, 4] strides [1, 5] requires_grad"));
+}
+
+// A stride that no element is reached by tells nothing of the layout.
+TEST(DifferentModules, StridesOfDimsOfSize1DoNotMatter) {
+  nn::Linear net({.in_features = 4, .out_features = 1});
+  if (own_rank() == 1) net.weight = empty({4, 1}).t().requires_grad_();  // strides [1, 1]
+  EXPECT_NO_THROW(DistributedDataParallel{net});
 }
 
 struct Swapped : nn::Module<Swapped> {

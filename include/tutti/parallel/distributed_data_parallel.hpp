@@ -75,8 +75,8 @@ class TUTTI_API DistributedDataParallelBase {
 
 /// Wraps a module, which it refers to and which must outlive it. Call the wrapper in place of the module.
 ///
-/// Construction is collective: every rank of the group must wrap the same module. Parameter names, shapes, dtypes and
-/// requires_grad are compared, and ModuleError on every rank names the first difference; then rank 0's parameters and buffers
+/// Construction is collective: every rank of the group must wrap the same module. Parameter names, shapes, layouts, dtypes
+/// and requires_grad are compared, and ModuleError on every rank names the first difference; then rank 0's parameters and buffers
 /// are copied to all. A backward in which a parameter that requires grad got no gradient throws AutogradError on every rank,
 /// names rank and parameter, and leaves no gradients. So does one that throws on a rank, in a comm hook or elsewhere: that
 /// rank gets its own exception. If its last bucket had left by then, the others get the error in the next backward.
