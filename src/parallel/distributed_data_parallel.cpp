@@ -51,10 +51,10 @@ std::vector<std::size_t> DistributedDataParallelBase::bucket_bytes() const {
 void DistributedDataParallelBase::before_forward() {
   reducer_->settle();
   // As in PyTorch, buffers stay local as gradients do inside no_sync.
-  if (broadcast_buffers_ && reducer_->sync() && group_->size() > 1 && module_->is_training() &&
-      autograd::grad_enabled()) {
-    broadcast_tensors(module_->buffers(), *group_);
-  }
+  if (!reducer_->sync() || group_->size() == 1 || !module_->is_training() || !autograd::grad_enabled())
+    return;
+  reducer_->count_forward();
+  if (broadcast_buffers_) broadcast_tensors(module_->buffers(), *group_);
 }
 
 }  // namespace tutti::parallel

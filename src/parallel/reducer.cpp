@@ -13,15 +13,17 @@
 // comm hook             what starts it: an all-reduce that averages, or the user's hook, which sums.
 // finalize              runs when backward has ended: waits, divides what a hook summed, hands gradients back.
 //
-// The last bucket carries one number more, the status: not 0 if any rank has failed. With a comm hook it travels on its own
-// after all buckets, since hooks may fail too. A rank fails if it misses a gradient, if its comm hook throws, or if
-// its backward throws for another reason (abandon). It launches its unfinished buckets all the same, so that no other rank
-// waits for ever; then all ranks know, exchange what has happened, and throw in this step.
+// The last bucket carries some numbers more, the status: whether a rank has failed, and how many training forwards each has
+// called. With a comm hook it travels on its own after all buckets, since hooks may fail too. A rank fails if it misses a
+// gradient, if its comm hook throws, or if its backward throws for another reason (abandon). It launches its unfinished buckets
+// all the same, so that no other rank waits for ever; then all ranks know, exchange what has happened, and throw in this step.
+// Ranks with different numbers of forwards have skipped a backward: this one would average gradients of different steps.
 #include "parallel/reducer.hpp"
 
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "parallel/bucket_layout.hpp"
+#include "parallel/step_status.hpp"
 #include "tensor/raw.hpp"
 #include "tutti/autograd/engine.hpp"
 #include "tutti/autograd/guards.hpp"
@@ -31,8 +33,6 @@
 namespace tutti::parallel {
 
 namespace {
-
-constexpr std::size_t kStatusBytes = 64;  // keeps the bucket's length a multiple of the slots' alignment
 
 std::size_t to_bytes(double mebibytes, const char* option) {
   TUTTI_CHECK(mebibytes > 0 && mebibytes < 1e9, ValueError, "DistributedDataParallel: ", option,
@@ -163,7 +163,7 @@ void Reducer::finalize() {
     drop_step();
     std::rethrow_exception(failure != nullptr ? failure : status_failure);
   }
-  if (raw::select(status_, 0, 0).item() != 0) throw_failures(failure);
+  if (const StepStatus status = read_status(status_); !status.good()) throw_failures(failure, status);
   try {
     for (Bucket& bucket : buckets_) hand_back(bucket);
   } catch (...) {
@@ -202,7 +202,7 @@ Reducer::~Reducer() {
 
 void Reducer::start_backward() {
   settle();
-  if (owes_a_step_) raw::fill(status_, 1);
+  if (!comm_hook_) write_status(status_, owes_a_step_, forwards_);
   in_progress_ = true;
   const auto watch = std::make_shared<Watch>(*this);
   watch_ = watch;
@@ -225,7 +225,7 @@ void Reducer::store_in_bucket(Slot& slot) const {
 
 // The others may be waiting for them.
 void Reducer::launch_incomplete_buckets() {
-  if (!comm_hook_) raw::fill(status_, 1);
+  if (!comm_hook_) write_status(status_, true, forwards_);
   for (Bucket& bucket : buckets_) bucket.pending = 0;
   launch_ready_buckets();
 }
@@ -244,8 +244,8 @@ std::exception_ptr Reducer::wait_for_buckets() noexcept {
 }
 
 void Reducer::launch_status(bool failed) {
-  raw::fill(status_, failed ? 1 : 0);
-  status_work_ = group_->all_reduce(status_);
+  write_status(status_, failed, forwards_);
+  status_work_ = group_->all_reduce(status_, comm::ReduceOp::kMean);
 }
 
 std::exception_ptr Reducer::agree_on_status(bool failed) {

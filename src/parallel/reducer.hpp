@@ -2,6 +2,7 @@
 // Averages gradients over the ranks while backward runs. reducer.cpp opens with the timeline.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ class Reducer {
   void set_comm_hook(CommHook hook);
   bool set_sync(bool on) noexcept;  // returns what it was
   bool sync() const noexcept { return sync_; }
+  // A forward that a backward is to follow, on every rank.
+  void count_forward() noexcept { ++forwards_; }
   // Waits for what a backward that has thrown left under way.
   void settle();
   std::vector<std::size_t> bucket_bytes() const;
@@ -77,7 +80,7 @@ class Reducer {
   // The backward has thrown before finalize.
   void abandon() noexcept;
   std::string own_failure(const std::exception_ptr& failure) const;
-  [[noreturn]] void throw_failures(const std::exception_ptr& failure);
+  [[noreturn]] void throw_failures(const std::exception_ptr& failure, const struct StepStatus& status);
 
   std::shared_ptr<comm::ProcessGroup> group_;
   bool as_bucket_view_;
@@ -89,7 +92,8 @@ class Reducer {
   std::weak_ptr<Watch> watch_;  // of the backward that runs
   bool abandoned_ = false;      // the last backward has thrown; what it launched may be under way
   bool owes_a_step_ = false;    // it had thrown after its gradients had left: the others have stepped
-  Tensor status_;               // one number, 0 unless a rank has failed; travels with the last bucket
+  std::uint64_t forwards_ = 0;  // so far, or since ranks were out of step
+  Tensor status_;               // see step_status.hpp; travels with the last bucket
   comm::Work status_work_;      // with a comm hook it travels on its own, after all buckets
   comm::Work report_;           // of an abandoned backward, to the others
   std::exception_ptr hook_failure_;

@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "parallel/reducer.hpp"
-#include "tensor/raw.hpp"
+#include "parallel/step_status.hpp"
 #include "tutti/autograd/guards.hpp"
 #include "tutti/core/error.hpp"
 #include "tutti/core/logging.hpp"
@@ -13,6 +13,13 @@ namespace tutti::parallel {
 namespace {
 
 constexpr const char* kMissing = "no gradient for ";
+constexpr const char* kMissingAdvice =
+    "\nEvery parameter must take part in the loss on every rank; freeze the others with "
+    "requires_grad_(false) "
+    "before wrapping the module.";
+constexpr const char* kStepAdvice =
+    "\nEach training forward must have its backward, on every rank; call those that have none under "
+    "autograd::NoGradGuard.";
 
 // What a rank gets because another one has failed.
 bool is_comm_error(const std::exception_ptr& failure) {
@@ -34,7 +41,6 @@ void Reducer::drop_gradients() {
 
 void Reducer::drop_step() {
   drop_gradients();
-  raw::fill(status_, 0);
   reset();
 }
 
@@ -51,12 +57,12 @@ void Reducer::abandon() noexcept {
       launch_status(true);
     }
     // The others exchange what has happened; this rank does it on the communication thread. If its last bucket had left with a
-    // good status, they have a good step, and learn in the next one that this rank had none.
+    // good status, they have a good step unless another rank has failed too, and learn in the next one that this rank had none.
     owes_a_step_ = !incomplete && !comm_hook_;
-    if (!owes_a_step_) {
-      report_ = comm::Work().then(
-          [group = group_] { group->exchange("its backward has thrown an exception of its own"); });
-    }
+    const comm::Work last = comm_hook_ ? status_work_ : buckets_.back().work;
+    report_ = last.then([group = group_, status = status_] {
+      if (!read_status(status).good()) group->exchange("its backward has thrown an exception of its own");
+    });
     drop_gradients();
     write_elsewhere();  // the buckets may still be under way when the next backward begins
   } catch (const std::exception& error) {
@@ -70,9 +76,11 @@ void Reducer::settle() {
   wait_for_buckets();
   try {
     report_.wait();
+    const StepStatus status = read_status(status_);
+    if (!status.good()) owes_a_step_ = false;  // the others have dropped it too
+    if (status.out_of_step) forwards_ = 0;
   } catch (const Error&) {  // the group's next operation says so again
   }
-  raw::fill(status_, 0);
   reset();
   write_into_buckets();
 }
@@ -98,8 +106,12 @@ std::string Reducer::own_failure(const std::exception_ptr& failure) const {
   return missing;
 }
 
-void Reducer::throw_failures(const std::exception_ptr& failure) {
-  const std::string mine = own_failure(failure);
+void Reducer::throw_failures(const std::exception_ptr& failure, const StepStatus& status) {
+  std::string mine = own_failure(failure);
+  if (status.out_of_step) {
+    mine += concat(mine.empty() ? "" : "; ", "its training forward number ", forwards_);
+    forwards_ = 0;
+  }
   const bool rethrows = failure != nullptr && !is_comm_error(failure);
   owes_a_step_ = false;
   drop_step();
@@ -111,12 +123,10 @@ void Reducer::throw_failures(const std::exception_ptr& failure) {
     if (!all[rank].empty()) text += concat("\n  rank ", rank, ": ", all[rank]);
     some_missing = some_missing || all[rank].starts_with(kMissing);
   }
-  throw AutogradError(
-      concat("DistributedDataParallel: this backward has failed:", text,
-             some_missing ? "\nEvery parameter must take part in the loss on every rank; freeze the others "
-                            "with requires_grad_(false) before wrapping the module."
-                          : "",
-             "\nAll gradients of this step were dropped."));
+  throw AutogradError(concat("DistributedDataParallel: this backward has failed",
+                             status.out_of_step ? ": the ranks are out of step" : "", ":", text,
+                             some_missing ? kMissingAdvice : "", status.out_of_step ? kStepAdvice : "",
+                             "\nAll gradients of this step were dropped."));
 }
 
 }  // namespace tutti::parallel

@@ -192,6 +192,20 @@ TEST_F(FailureOfOneRank, AfterItsLastBucketHasLeft) {
   expect_good_step();
 }
 
+// As above, while another rank fails in the step that this one has sent its part of: nobody makes it.
+TEST_F(FailureOfOneRank, AfterItsLastBucketHasLeftBesideOneThatIsOutOfStep) {
+  std::vector<autograd::HookHandle> handles;
+  for (const Tensor& parameter : net_.parameters()) {
+    handles.push_back(autograd::register_post_accumulate_grad_hook(
+        parameter, [&, left = net_.parameters().size()](const Tensor&) {
+          if (++arrived_ % left == 0) throw_once();
+        }));
+  }
+  if (own_rank() == 0) loss_of(model_, part_);
+  expect_failure("its backward has thrown an exception of its own");
+  expect_good_step();
+}
+
 template <class Net>
 std::string construction_error(Net& net) {
   return error_of<ModuleError>([&] { DistributedDataParallel model{net}; });

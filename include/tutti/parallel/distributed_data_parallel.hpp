@@ -80,9 +80,11 @@ class TUTTI_API DistributedDataParallelBase {
 /// are copied to all. A backward in which a parameter that requires grad got no gradient throws AutogradError on every rank,
 /// names rank and parameter, and leaves no gradients. So does one that throws on a rank, in a comm hook or elsewhere: that
 /// rank gets its own exception. If its last bucket had left by then, the others get the error in the next backward.
-/// A backward that reaches none of the parameters, or throws before it reaches the first, takes no part at all: the other
-/// ranks wait for this one until the group's timeout, whose error names it. A program that catches such an exception must
-/// not go on with another backward: it would be taken for the one that the others are in.
+/// Each training forward (recorded, of a module in training, outside of no_sync) must have its backward, on every rank: one that a
+/// rank skips, or that throws before it reaches the first parameter, makes its next backward meet an earlier one of the others.
+/// Then all throw AutogradError with each rank's number of forwards, leave no gradients and count anew. Call forwards that have no
+/// backward under autograd::NoGradGuard. If that rank does no further backward, the others wait for it until the group's timeout,
+/// whose error names it; if it skips the forward too, it is in step.
 template <class M>
 class DistributedDataParallel : public DistributedDataParallelBase {
  public:
