@@ -65,7 +65,9 @@ void AccumulateGrad::accumulate(Tensor gradient) {
     raw::bump_version(grad);
     return;
   }
-  if (destination.defined()) {
+  // The leaf may have been converted or moved since.
+  if (destination.defined() && destination.dtype() == leaf()->dtype &&
+      destination.device() == leaf()->storage->device) {
     if (!same_elements(gradient, destination)) {
       raw::copy(destination, gradient.shares_storage(destination) ? raw::clone(gradient) : gradient);
     }

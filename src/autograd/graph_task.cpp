@@ -323,7 +323,7 @@ std::optional<GradDestination> RunScope::claim(std::size_t i) {
   const bool accumulate = grad.defined();
   const Tensor& tensor = accumulate ? grad : leaf.destination;
   if (!tensor.defined() || tensor.dtype() != leaf.leaf()->dtype || tensor.sizes() != leaf.leaf()->sizes ||
-      !raw::is_dense(tensor)) {
+      tensor.device() != device || !raw::is_dense(tensor)) {
     leaf.mutex.unlock();
     return std::nullopt;
   }

@@ -243,6 +243,16 @@ TEST(GradDestination, ViewOfAnotherShapeIsAnError) {
                   "the view is float64 [1]");
 }
 
+TEST(GradDestination, ViewOfAnotherDTypeThanTheLeafHasByNowIsLeftAlone) {
+  Tensor x = make({1, 2}, true);
+  Tensor bucket = make({7, 7});
+  autograd::set_grad_destination(x, bucket);
+  raw::set_data(x, x.detach().to(DType::kFloat32));
+  x.backward(ones({2}));
+  EXPECT_EQ(x.grad().dtype(), DType::kFloat32);
+  EXPECT_EQ(values(bucket), (Values{7, 7}));
+}
+
 TEST(GradDestination, BackwardWritesItDirectly) {
   Tensor x = make({1, 2}, true);
   Tensor bucket = zeros({2}, DType::kFloat64);

@@ -155,6 +155,23 @@ TEST(DistributedDataParallel, ModelMayOutliveItsWrapper) {
   EXPECT_TRUE(same_on_all_ranks(gradients_of(net)));
 }
 
+// Its buckets have another dtype: that is said, in place of a gradient of the wrong one.
+TEST(DistributedDataParallel, ConversionOfAWrappedModuleIsAnError) {
+  for (const bool view : {false, true}) {
+    nn::Linear net({.in_features = 4, .out_features = 2});
+    DistributedDataParallel model{net, {.gradient_as_bucket_view = view}};
+    model(ones({3, 4})).sum().backward();
+    net.to(DType::kBFloat16);
+    net.zero_grad();
+    expect_error<AutogradError>(
+        [&] {
+          model(ones({3, 4}, DType::kBFloat16)).sum().backward();
+        },
+        "is bfloat16 on cpu, its bucket float32 on cpu; convert and move the module "
+        "before wrapping it");
+  }
+}
+
 TEST(DistributedDataParallel, FrozenParametersTakeNoPart) {
   SmallNet net;
   net.fc1.requires_grad_(false);
