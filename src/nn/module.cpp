@@ -276,34 +276,31 @@ void ModuleBase::train(bool on) {
 }
 
 namespace {
-// Gives a tensor that others hold handles to another memory; its gradient moves along.
-template <class Convert>
-void convert_in_place(const Tensor& tensor, const Convert& convert) {
-  const Tensor converted = convert(tensor);
-  if (!converted.is_same(tensor)) {
-    const Tensor grad = tensor.grad();
-    raw::set_data(tensor, converted);
-    if (grad.defined()) tensor.impl()->requires_grad ? Tensor(tensor).set_grad(convert(grad)) : void();
-  }
+// Gives a tensor that others hold handles to another memory; its gradient, which a frozen one may have too, moves along. One that
+// is so already keeps its memory and version: what saved it for backward stays valid.
+void convert_in_place(const Tensor& tensor, DType dtype, Device device) {
+  if (tensor.dtype() == dtype && tensor.device() == device) return;
+  const auto convert = [&](const Tensor& t) { return t.detach().to(device).to(dtype); };
+  const Tensor grad = tensor.grad();
+  raw::set_data(tensor, convert(tensor));
+  if (grad.defined()) Tensor(tensor).set_grad(convert(grad));
 }
 }  // namespace
 
 void ModuleBase::to(Device device) {
   const autograd::NoGradGuard no_grad;
-  for (const Tensor& tensor : parameters())
-    convert_in_place(tensor, [&](const Tensor& t) { return t.detach().to(device); });
-  for (const Tensor& tensor : buffers())
-    convert_in_place(tensor, [&](const Tensor& t) { return t.detach().to(device); });
+  for (const Tensor& tensor : parameters()) convert_in_place(tensor, tensor.dtype(), device);
+  for (const Tensor& tensor : buffers()) convert_in_place(tensor, tensor.dtype(), device);
 }
 void ModuleBase::to(DType dtype) {
   TUTTI_CHECK(is_floating_point(dtype), DTypeError,
               "a module's parameters can be converted to a floating dtype only, given ", dtype);
   const autograd::NoGradGuard no_grad;
-  const auto convert = [&](const Tensor& t) {
-    return is_floating_point(t.dtype()) ? t.detach().to(dtype) : t;
+  const auto convert = [&](const Tensor& tensor) {
+    if (is_floating_point(tensor.dtype())) convert_in_place(tensor, dtype, tensor.device());
   };
-  for (const Tensor& tensor : parameters()) convert_in_place(tensor, convert);
-  for (const Tensor& tensor : buffers()) convert_in_place(tensor, convert);
+  for (const Tensor& tensor : parameters()) convert(tensor);
+  for (const Tensor& tensor : buffers()) convert(tensor);
 }
 void ModuleBase::requires_grad_(bool on) {
   for (Tensor& parameter : parameters()) {

@@ -282,6 +282,26 @@ TEST(Module, ConversionKeepsTheHandlesThatOthersHold) {
                            "can be converted to a floating dtype only, given int32");
 }
 
+TEST(Module, ConversionToWhatItIsChangesNothing) {
+  Net net;
+  const Tensor loss = net(ones({1, 3})).sum();
+  const auto version = net.first.fc.weight.version();
+  const void* memory = net.first.fc.weight.raw_data();
+  net.to(Device{});
+  net.to(DType::kFloat32);
+  EXPECT_EQ(net.first.fc.weight.version(), version);
+  EXPECT_EQ(net.first.fc.weight.raw_data(), memory);
+  EXPECT_NO_THROW(loss.backward());
+}
+
+TEST(Module, ConversionTakesTheGradientOfAFrozenParameterAlong) {
+  Net net;
+  net(ones({1, 3})).sum().backward();
+  net.first.fc.requires_grad_(false);
+  net.to(DType::kFloat64);
+  EXPECT_EQ(net.first.fc.weight.grad().dtype(), DType::kFloat64);
+}
+
 TEST(Module, HooksRunAroundForwardUntilTheirHandlesDie) {
   Net net;
   std::vector<std::string> calls;

@@ -137,9 +137,10 @@ class TUTTI_API ModuleBase {
   /// The mode that train() and eval() set; a new module is in training.
   bool is_training() const noexcept { return training_; }
 
-  /// Moves parameters and buffers; handles that others hold (an optimizer's) stay valid, gradients move along.
+  /// Moves parameters and buffers; handles that others hold (an optimizer's) stay valid, gradients move along. Those that are
+  /// there already are left as they are.
   void to(Device device);
-  /// Converts floating parameters and buffers.
+  /// Converts floating parameters and buffers, in the same way.
   void to(DType dtype);
   /// Sets for all floating parameters whether they collect a gradient.
   void requires_grad_(bool on = true);
