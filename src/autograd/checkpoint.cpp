@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "autograd/meta.hpp"
+#include "core/draw_scope.hpp"
 #include "tutti/autograd/saved_tensors_hooks.hpp"
 #include "tutti/core/random.hpp"
 
@@ -30,13 +32,14 @@ struct Frame {
   detail::CheckpointFunction recompute;
   std::vector<Tensor> inputs;
   std::vector<std::uint32_t> versions;
-  PhiloxState random;
+  PhiloxState random;              // the default generator's, at the start
+  std::vector<PhiloxState> draws;  // of whichever generators
   std::mutex mutex;
   // In the order in which the operations saved; gone once their node is released.
   std::vector<std::weak_ptr<Kept>> kept;
 };
 
-// Puts the default generator's state back when it dies.
+// Puts the default generator's state back when it dies: the function may seed it, or look at it.
 class RandomStateGuard {
  public:
   explicit RandomStateGuard(const PhiloxState& state) : previous_(default_generator().state()) {
@@ -48,6 +51,18 @@ class RandomStateGuard {
 
  private:
   PhiloxState previous_;
+};
+
+// Tells operations that write more than their result that they did so the first time.
+class RecomputingGuard {
+ public:
+  RecomputingGuard() noexcept : previous_(std::exchange(detail::thread_state().recomputing, true)) {}
+  ~RecomputingGuard() { detail::thread_state().recomputing = previous_; }
+  RecomputingGuard(const RecomputingGuard&) = delete;
+  RecomputingGuard& operator=(const RecomputingGuard&) = delete;
+
+ private:
+  bool previous_;
 };
 
 void check_inputs(const Frame& frame) {
@@ -78,7 +93,9 @@ void keep(Frame& frame, std::size_t i, const Tensor& tensor) {
 void recompute(Frame& frame) {
   check_inputs(frame);
   const EnableGradGuard grad_guard;
+  const RecomputingGuard recomputing_guard;
   const RandomStateGuard random_guard(frame.random);
+  const DrawScope draws(frame.draws, DrawScope::Mode::kRepeat);
   std::size_t count = 0;
   const SavedTensorsHooksGuard hooks(
       [&](const Tensor& tensor) {
@@ -90,6 +107,9 @@ void recompute(Frame& frame) {
   TUTTI_CHECK(count == frame.kept.size(), AutogradError,
               "checkpoint: the function saves fewer tensors when it is computed again: ", count, ", wanted ",
               frame.kept.size());
+  TUTTI_CHECK(draws.count() == frame.draws.size(), AutogradError,
+              "checkpoint: the function draws random numbers more or less often when it is computed again: ",
+              draws.count(), ", wanted ", frame.draws.size());
 }
 
 Tensor unpack(const std::shared_ptr<void>& packed) {
@@ -119,6 +139,7 @@ void detail::run_checkpointed(const std::function<void()>& forward, CheckpointFu
         return kept;
       },
       unpack);
+  const DrawScope draws(frame->draws, DrawScope::Mode::kNote);
   forward();
 }
 

@@ -4,14 +4,17 @@
 #include <Random123/philox.h>
 
 #include <atomic>
+#include <utility>
 
+#include "core/draw_scope.hpp"
 #include "core/philox.hpp"
 
 namespace tutti {
 
 namespace {
 std::atomic<std::uint64_t> default_seed{0};
-}
+constinit thread_local DrawScope* innermost_scope = nullptr;
+}  // namespace
 
 std::array<std::uint32_t, 4> philox_block(const PhiloxState& at) noexcept {
   static_assert(philox4x32_rounds == 10);
@@ -22,6 +25,23 @@ std::array<std::uint32_t, 4> philox_block(const PhiloxState& at) noexcept {
   const r123::Philox4x32::key_type key = {{low(at.seed), high(at.seed)}};
   const r123::Philox4x32::ctr_type out = r123::Philox4x32{}(counter, key);
   return {out[0], out[1], out[2], out[3]};
+}
+
+DrawScope::DrawScope(std::vector<PhiloxState>& draws, Mode mode) noexcept
+    : draws_(draws), mode_(mode), outer_(std::exchange(innermost_scope, this)) {}
+DrawScope::~DrawScope() { innermost_scope = outer_; }
+
+PhiloxState DrawScope::start(const PhiloxState& state) {
+  const std::size_t i = count_++;
+  if (mode_ == Mode::kRepeat) return i < draws_.size() ? draws_[i] : state;
+  draws_.push_back(outer_ != nullptr ? outer_->start(state) : state);
+  return draws_.back();
+}
+
+PhiloxState Generator::reserve(std::uint64_t count) noexcept {
+  const PhiloxState start = innermost_scope == nullptr ? state_ : innermost_scope->start(state_);
+  if (innermost_scope == nullptr || innermost_scope->advances()) state_.offset += (count + 3) / 4;
+  return start;
 }
 
 std::uint32_t Generator::next_u32() noexcept { return philox_block(reserve(1))[0]; }

@@ -144,7 +144,7 @@ Tensor BatchNormBase<Derived>::forward(const Tensor& x) {
   TUTTI_CHECK(x.size(1) == options.num_features, ShapeError, this->type_name(), ": num_features is ",
               options.num_features, ", given x ", x.sizes());
   double momentum = options.momentum.value_or(0);
-  if (this->is_training() && num_batches_tracked.defined()) {
+  if (this->is_training() && num_batches_tracked.defined() && !autograd::recomputing()) {
     const autograd::NoGradGuard no_grad;
     num_batches_tracked.add_(1);
     if (!options.momentum) momentum = 1.0 / num_batches_tracked.template item<double>();

@@ -6,6 +6,7 @@
 #include "ops/op_support.hpp"
 #include "ops/option_checks.hpp"
 #include "tutti/autograd/function.hpp"
+#include "tutti/autograd/guards.hpp"
 
 namespace tutti {
 
@@ -178,7 +179,10 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
               "batch_norm: training needs more than one value per channel, given x ", x.sizes());
   if (effective.training && running_mean.defined())
     check_statistics(running_mean, running_var, x, weight, bias);
-  return BatchNorm::apply(x, weight, bias, running_mean, running_var, effective);
+  // The statistics of this batch are in there already.
+  const bool leaves_statistics = effective.training && autograd::recomputing();
+  return BatchNorm::apply(x, weight, bias, leaves_statistics ? Tensor() : running_mean,
+                          leaves_statistics ? Tensor() : running_var, effective);
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/errors.hpp"
+#include "tutti/autograd/checkpoint.hpp"
 #include "tutti/core/random.hpp"
 #include "tutti/tensor/factories.hpp"
 
@@ -154,6 +155,19 @@ TEST(Layers, BatchNormWithoutMomentumAveragesCumulatively) {
   norm(tensor(std::vector<float>{1, 3}, {2, 1}));
   norm(tensor(std::vector<float>{5, 7}, {2, 1}));
   EXPECT_NEAR(norm.running_mean.item(), 4, 1e-6);
+}
+
+TEST(Layers, BatchNormInACheckpointCountsEachBatchOnce) {
+  nn::BatchNorm1d norm({.num_features = 3, .momentum = std::nullopt});
+  nn::BatchNorm1d plain = norm.clone();
+  for (int i = 0; i < 3; ++i) {
+    const Tensor x = randn({5, 3}).requires_grad_();
+    autograd::checkpoint([&](const Tensor& h) { return norm(h * h); }, x).sum().backward();
+    plain(x * x).sum().backward();
+  }
+  EXPECT_EQ(norm.num_batches_tracked.item(), 3);
+  EXPECT_EQ(norm.running_mean.to_vector<float>(), plain.running_mean.to_vector<float>());
+  EXPECT_EQ(norm.running_var.to_vector<float>(), plain.running_var.to_vector<float>());
 }
 
 TEST(Layers, DropoutDropsOnlyInTraining) {

@@ -116,6 +116,70 @@ TEST(OpCheckpoint, ConvolutionLinearAndDropoutGiveTheSameBits) {
   EXPECT_GT(plain[1].max().item(), 0);
 }
 
+// One generator that the function is given, and one that it makes and that is gone when it is called again.
+TEST(OpCheckpoint, ExplicitGeneratorsGiveTheSameNumbersAgainAndGoOn) {
+  const Tensor image = ones({4, 50});
+  const auto gradient = [&](bool checkpointed) {
+    Generator given(3);
+    const Tensor x = leaf(image);
+    const auto block = [&given](const Tensor& h) {
+      Generator own(given.next_u64());
+      Tensor y = dropout(h * h, 0.5, true, &given);
+      y = dropout(y * y, 0.5, true, &own);
+      return y * y * rand(y.sizes(), DType::kFloat32, {}, &own);
+    };
+    Tensor y = checkpointed ? autograd::checkpoint(block, x) : block(x);
+    y = checkpointed ? autograd::checkpoint(block, y) : block(y);
+    y = dropout(y, 0.5, true, &given);
+    const std::uint64_t offset = given.state().offset;
+    y.sum().backward();
+    EXPECT_EQ(given.state().offset, offset);
+    return x.grad();
+  };
+  EXPECT_TRUE(same_bits(gradient(false), gradient(true)));
+}
+
+TEST(OpCheckpoint, InsideAnotherRepeatsItsRandomNumbersToo) {
+  const auto gradient = [](bool checkpointed) {
+    Generator given(3);
+    const Tensor x = leaf(ones({4, 50}));
+    const auto inner = [&given](const Tensor& h) { return dropout(h * h, 0.5, true, &given); };
+    const auto outer = [&](const Tensor& h) {
+      const Tensor y = inner(h);
+      const Tensor z = checkpointed ? autograd::checkpoint(inner, y) : inner(y);
+      return inner(z * z);
+    };
+    const Tensor y = checkpointed ? autograd::checkpoint(outer, x) : outer(x);
+    y.sum().backward();
+    return x.grad();
+  };
+  EXPECT_TRUE(same_bits(gradient(false), gradient(true)));
+}
+
+TEST(OpCheckpoint, AnotherNumberOfDrawsIsAnError) {
+  int calls = 0;
+  Generator given(3);
+  const Tensor x = leaf(ones({4}));
+  const Tensor y = autograd::checkpoint(
+      [&](const Tensor& h) { return ++calls == 1 ? h * h : h * h * given.next_double(); }, x);
+  expect_error<AutogradError>([&] { y.sum().backward(); }, "draws random numbers");
+}
+
+TEST(OpCheckpoint, BatchNormUpdatesItsStatisticsOnce) {
+  const Tensor image = randn({8, 3});
+  const auto run = [&](bool checkpointed) {
+    const Tensor mean = zeros({3}), variance = ones({3}), x = leaf(image);
+    const auto block = [&](const Tensor& h) {
+      return batch_norm(h * h, mean, variance, {}, {}, {.training = true});
+    };
+    const Tensor y = checkpointed ? autograd::checkpoint(block, x) : block(x);
+    (y * y * y).sum().backward();
+    return std::vector<Tensor>{x.grad(), mean, variance};
+  };
+  const std::vector<Tensor> plain = run(false), recomputed = run(true);
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(same_bits(plain[i], recomputed[i])) << i;
+}
+
 TEST(OpAnomaly, TheOpThatMadeTheFirstNaNIsNamed) {
   const autograd::AnomalyGuard guard;
   const Tensor x = leaf(tensor({-1, 2}));

@@ -24,10 +24,12 @@ TUTTI_API void run_checkpointed(const std::function<void()>& forward, Checkpoint
                                 std::vector<Tensor> inputs);
 }  // namespace detail
 
-/// Calls f(inputs...) and returns its result, but saves only the inputs: backward calls f once more, with the same random numbers
-/// (the default generator's state is put back for it), to get the tensors that its operations saved. f must compute the same
-/// again (AutogradError if its operations save other tensors the second time, or an input was modified in place), and what it
-/// captures by reference must live until backward. ValueError if f is an empty std::function or a null pointer.
+/// Calls f(inputs...) and returns its result, but saves only the inputs: backward calls f once more to get the tensors that its
+/// operations saved. f must compute the same again (AutogradError if its operations save other tensors the second time, or an
+/// input was modified in place), and what it captures by reference must live until backward. ValueError if f is an empty
+/// std::function or a null pointer.
+/// The second call gets the same random numbers, from whichever generators it draws them, and leaves those as they are. Nor does
+/// batch norm update its running statistics again; operations of one's own can ask autograd::recomputing().
 /// Parameters that f captures get their gradients, and their hooks run, exactly as without the checkpoint.
 template <class F, std::same_as<Tensor>... Tensors>
 auto checkpoint(F f, const Tensors&... inputs) {

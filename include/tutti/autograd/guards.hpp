@@ -19,6 +19,7 @@ struct ThreadState {
   bool grad_enabled = true;
   bool inference = false;
   bool anomaly = false;
+  bool recomputing = false;
   std::uint64_t next_sequence = 1;                   ///< Of the thread's next node.
   SavedTensorsHooks* saved_tensors_hooks = nullptr;  ///< Innermost pair of pack and unpack hooks.
 };
@@ -30,6 +31,10 @@ TUTTI_API ThreadState& thread_state() noexcept;
 inline bool grad_enabled() noexcept { return detail::thread_state().grad_enabled; }
 /// True inside an InferenceGuard.
 inline bool inference_enabled() noexcept { return detail::thread_state().inference; }
+
+/// True while checkpoint computes its function again in backward: what a forward counts or averages beside its result, as batch
+/// norm its statistics, was counted the first time.
+inline bool recomputing() noexcept { return detail::thread_state().recomputing; }
 
 namespace detail {
 /// Sets grad_enabled for a scope.

@@ -32,11 +32,7 @@ class TUTTI_API Generator {
 
   /// Takes `count` 32-bit numbers: returns the state where they start and advances past them (whole
   /// counters).
-  PhiloxState reserve(std::uint64_t count) noexcept {
-    const PhiloxState start = state_;
-    state_.offset += (count + 3) / 4;
-    return start;
-  }
+  PhiloxState reserve(std::uint64_t count) noexcept;
   /// Next 32 or 64 uniform bits, a uniform double in [0, 1) with 53 bits, and an unbiased integer in [0,
   /// bound).
   std::uint32_t next_u32() noexcept;
