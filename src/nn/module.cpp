@@ -183,6 +183,10 @@ Tensor& ModuleBase::tensor_of(const Slot& slot) const {
   return *reinterpret_cast<Tensor*>(reinterpret_cast<char*>(const_cast<ModuleBase*>(this)) + slot.offset);
 }
 
+ModuleBase& ModuleBase::child_of(const Slot& slot) const {
+  return *reinterpret_cast<ModuleBase*>(reinterpret_cast<char*>(const_cast<ModuleBase*>(this)) + slot.offset);
+}
+
 void ModuleBase::separate_tensors() {
   const autograd::NoGradGuard no_grad;
   std::unordered_map<const void*, Tensor> copies;
@@ -206,14 +210,11 @@ void ModuleBase::separate_tensors() {
 void ModuleBase::append_dynamic_children(std::vector<NamedModule>& /*children*/) {}
 
 std::vector<NamedModule> ModuleBase::children_of() const {
-  auto* self = const_cast<ModuleBase*>(this);
   std::vector<NamedModule> children;
   for (const Slot& slot : slots_) {
-    if (slot.kind != SlotKind::kChild) continue;
-    children.push_back(
-        {slot.name, reinterpret_cast<ModuleBase*>(reinterpret_cast<char*>(self) + slot.offset)});
+    if (slot.kind == SlotKind::kChild) children.push_back({slot.name, &child_of(slot)});
   }
-  self->append_dynamic_children(children);
+  const_cast<ModuleBase*>(this)->append_dynamic_children(children);
   return children;
 }
 std::vector<NamedModule> ModuleBase::named_children() { return children_of(); }
@@ -252,16 +253,40 @@ std::vector<NamedTensor> ModuleBase::unique(bool parameters) const {
 std::vector<NamedTensor> ModuleBase::named_parameters() const { return unique(true); }
 std::vector<NamedTensor> ModuleBase::named_buffers() const { return unique(false); }
 
+// The same tensors in the same order. Training asks for the buffers in every step: no names, and no more than a walk where there
+// is none.
+void ModuleBase::collect_unnamed(bool parameters, std::vector<Tensor>& out) const {
+  for (const Slot& slot : slots_) {
+    if (slot.kind == SlotKind::kChild || (slot.kind == SlotKind::kParameter) != parameters) continue;
+    if (const Tensor& tensor = tensor_of(slot); tensor.defined()) out.push_back(tensor);
+  }
+  for (const Slot& slot : slots_) {
+    if (slot.kind == SlotKind::kChild) child_of(slot).collect_unnamed(parameters, out);
+  }
+  std::vector<NamedModule> more;
+  const_cast<ModuleBase*>(this)->append_dynamic_children(more);
+  for (const NamedModule& child : more) child.module->collect_unnamed(parameters, out);
+}
+
 namespace {
-std::vector<Tensor> without_names(std::vector<NamedTensor> named) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(named.size());
-  for (NamedTensor& entry : named) tensors.push_back(std::move(entry.tensor));
-  return tensors;
+void keep_first_of_each(std::vector<Tensor>& tensors) {
+  if (tensors.size() < 2) return;
+  std::unordered_set<const void*> seen;
+  std::erase_if(tensors, [&](const Tensor& tensor) { return !seen.insert(tensor.impl()).second; });
 }
 }  // namespace
-std::vector<Tensor> ModuleBase::parameters() const { return without_names(named_parameters()); }
-std::vector<Tensor> ModuleBase::buffers() const { return without_names(named_buffers()); }
+std::vector<Tensor> ModuleBase::parameters() const {
+  std::vector<Tensor> tensors;
+  collect_unnamed(true, tensors);
+  keep_first_of_each(tensors);
+  return tensors;
+}
+std::vector<Tensor> ModuleBase::buffers() const {
+  std::vector<Tensor> tensors;
+  collect_unnamed(false, tensors);
+  keep_first_of_each(tensors);
+  return tensors;
+}
 
 void ModuleBase::apply(const std::function<void(ModuleBase&)>& f) {
   TUTTI_CHECK(f != nullptr, ValueError, "apply: the function is empty");

@@ -144,6 +144,19 @@ TEST(Module, TiedParameterCountsOnceButIsSavedUnderBothNames) {
   EXPECT_TRUE(tied.state_dict().contains("out.weight"));
 }
 
+TEST(Module, ListsWithoutNamesHoldTheSameTensorsInTheSameOrder) {
+  nn::Sequential net{nn::Linear{{.in_features = 2, .out_features = 3}}, nn::BatchNorm1d{{.num_features = 3}},
+                     nn::Sequential{nn::BatchNorm1d{{.num_features = 3}}}};
+  const auto expect_same = [](const std::vector<Tensor>& tensors, const std::vector<nn::NamedTensor>& named) {
+    ASSERT_EQ(tensors.size(), named.size());
+    for (std::size_t i = 0; i < named.size(); ++i) EXPECT_TRUE(tensors[i].is_same(named[i].tensor)) << i;
+  };
+  expect_same(net.parameters(), net.named_parameters());
+  expect_same(net.buffers(), net.named_buffers());
+  Tied tied;
+  expect_same(tied.parameters(), tied.named_parameters());
+}
+
 TEST(Module, CloneIsDeepAndKeepsTies) {
   Tied tied;
   Tied copy = tied.clone();

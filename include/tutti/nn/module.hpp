@@ -199,9 +199,11 @@ class TUTTI_API ModuleBase {
 
   void add_slot(std::string_view name, const void* member, SlotKind kind);
   Tensor& tensor_of(const Slot& slot) const;
+  ModuleBase& child_of(const Slot& slot) const;
   std::vector<NamedModule> children_of() const;
   void collect(const std::string& prefix, std::vector<PlacedTensor>& out) const;
   std::vector<NamedTensor> unique(bool parameters) const;
+  void collect_unnamed(bool parameters, std::vector<Tensor>& out) const;
   Hooks& hooks();
 
   std::vector<Slot> slots_;
