@@ -81,8 +81,6 @@ class TransferWatch {
   void check();
   // How long to sleep before the next try, if no doorbell announces it.
   std::chrono::nanoseconds nap() const noexcept { return polling_nap(Deadline::Clock::now() - since_); }
-  // Part of it has come, so that the rest is near: naps are short again.
-  void note_arrival() noexcept { since_ = Deadline::Clock::now(); }
 
  private:
   std::shared_ptr<Waiter> waiter_;

@@ -38,24 +38,27 @@ PhiloxState DrawScope::start(const PhiloxState& state) {
   return draws_.back();
 }
 
-PhiloxState Generator::reserve(std::uint64_t count) noexcept {
+PhiloxState Generator::reserve(std::uint64_t count) {
   const PhiloxState start = innermost_scope == nullptr ? state_ : innermost_scope->start(state_);
-  if (innermost_scope == nullptr || innermost_scope->advances()) state_.offset += (count + 3) / 4;
+  // The default one goes on in a repetition too, after which checkpoint puts it back: a function may look at it.
+  const bool advances =
+      innermost_scope == nullptr || innermost_scope->advances() || this == &default_generator();
+  if (advances) state_.offset += (count + 3) / 4;
   return start;
 }
 
-std::uint32_t Generator::next_u32() noexcept { return philox_block(reserve(1))[0]; }
+std::uint32_t Generator::next_u32() { return philox_block(reserve(1))[0]; }
 
-std::uint64_t Generator::next_u64() noexcept {
+std::uint64_t Generator::next_u64() {
   const std::array<std::uint32_t, 4> lanes = philox_block(reserve(2));
   return (static_cast<std::uint64_t>(lanes[1]) << 32U) | lanes[0];
 }
 
-double Generator::next_double() noexcept { return static_cast<double>(next_u64() >> 11U) * 0x1p-53; }
+double Generator::next_double() { return static_cast<double>(next_u64() >> 11U) * 0x1p-53; }
 
 // Lemire 2019, "Fast random integer generation in an interval": the high half of bits * bound is uniform once
 // the low halves below 2^64 mod bound are rejected.
-std::uint64_t Generator::next_below(std::uint64_t bound) noexcept {
+std::uint64_t Generator::next_below(std::uint64_t bound) {
   if (bound <= 1) return 0;
   __extension__ using Wide = unsigned __int128;
   Wide product = static_cast<Wide>(next_u64()) * bound;

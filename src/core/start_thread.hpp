@@ -10,13 +10,16 @@
 
 namespace tutti {
 
-// Starts a thread that takes no signals, which are for the program's own threads.
+// Starts a thread that takes no signals, which are for the program's own threads; but for those of its own faults, whose handlers
+// (a sanitizer's, a crash reporter's) are to run, and a profiler's.
 template <class Function>
 std::thread start_thread(Function function) {
   struct Blocked {
     Blocked() noexcept {
       sigset_t all;
       sigfillset(&all);
+      for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPROF})
+        sigdelset(&all, own);
       pthread_sigmask(SIG_SETMASK, &all, &before);
     }
     ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }

@@ -2,8 +2,6 @@
 // Softmax and cross-entropy. Each op: forward above backward; the public functions last.
 #include "tutti/ops/loss.hpp"
 
-#include <algorithm>
-
 #include "ops/dispatch.hpp"
 #include "ops/op_support.hpp"
 #include "tutti/autograd/function.hpp"
@@ -226,7 +224,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEnt
   for (int d = 2; d < logits.dim(); ++d) order.push_back(d);
   order.push_back(1);
   sizes.erase(1);
-  const std::int64_t classes = logits.size(1), count = logits.numel() / std::max<std::int64_t>(classes, 1);
+  const std::int64_t classes = logits.size(1);
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
   const auto rows = [&](const Tensor& x) {
     return x.dim() == logits.dim() ? x.permute(order).reshape({count, classes}) : x.reshape({count});
   };

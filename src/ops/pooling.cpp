@@ -162,10 +162,10 @@ Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options) {
   });
 }
 Tensor max_pool2d(Tensor&& x, const MaxPool2dOptions& options) {
+  if (!x.defined() || x.dim() != 4 || !autograd::grad_enabled()) return max_pool2d(std::as_const(x), options);
+  check_floating("max_pool2d", x);
+  Window window = make_window("max_pool2d", x, options, options.dilation);
   const Tensor taken = std::move(x);
-  if (!taken.defined() || taken.dim() != 4 || !autograd::grad_enabled()) return max_pool2d(taken, options);
-  check_floating("max_pool2d", taken);
-  Window window = make_window("max_pool2d", taken, options, options.dilation);
   window.relu_gradient = autograd::absorb_producer(taken, is_relu);
   return MaxPool2d::apply(taken, window);
 }

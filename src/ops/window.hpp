@@ -20,11 +20,16 @@ struct Window {
 
   std::int64_t padded() const noexcept { return size + 2 * padding; }
   // padded() is known to fit 32 bits. A kernel of that size or less: the product fits 64.
-  bool fits() const noexcept { return kernel <= padded() && dilation * (kernel - 1) < padded(); }
+  bool fits() const noexcept {
+    if (kernel > padded() + (ceil_mode ? stride : 0)) return false;
+    return dilation * (kernel - 1) < padded() ||
+           (ceil_mode && size > 0 && dilation * (kernel - 1) - padded() + 1 < stride);
+  }
   std::int64_t count() const noexcept {
-    const std::int64_t whole = window_count(size, kernel, stride, padding, dilation);
-    const std::int64_t rest = (padded() - dilation * (kernel - 1) - 1) % stride;
-    return ceil_mode && rest != 0 && whole * stride < size + padding ? whole + 1 : whole;
+    const std::int64_t room = padded() - dilation * (kernel - 1) - 1;  // for the last window to move in
+    const std::int64_t whole = room < 0 ? 0 : room / stride + 1;
+    return ceil_mode && whole * stride != room + stride && whole * stride < size + padding ? whole + 1
+                                                                                           : whole;
   }
   // Options that mean the same and that kernels can compute with, in 32 bits, without an overflow.
   int effective_dilation() const noexcept { return kernel > 1 ? static_cast<int>(dilation) : 1; }

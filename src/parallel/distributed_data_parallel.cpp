@@ -48,13 +48,18 @@ std::vector<std::size_t> DistributedDataParallelBase::bucket_bytes() const {
   return reducer_->bucket_bytes();
 }
 
-void DistributedDataParallelBase::before_forward() {
+bool DistributedDataParallelBase::before_forward() {
+  if (autograd::recomputing()) return false;
   reducer_->settle();
   // As in PyTorch, buffers stay local as gradients do inside no_sync.
   if (!reducer_->sync() || group_->size() == 1 || !module_->is_training() || !autograd::grad_enabled())
-    return;
-  reducer_->count_forward();
+    return false;
   if (broadcast_buffers_) broadcast_tensors(module_->buffers(), *group_);
+  return true;
+}
+
+void DistributedDataParallelBase::after_forward(const std::vector<Tensor>& outputs) {
+  reducer_->watch_forward(outputs);
 }
 
 }  // namespace tutti::parallel

@@ -13,11 +13,11 @@
 // comm hook             what starts it: an all-reduce that averages, or the user's hook, which sums.
 // finalize              runs when backward has ended: waits, divides what a hook summed, hands gradients back.
 //
-// The last bucket carries some numbers more, the status: whether a rank has failed, and how many training forwards each has
-// called. With a comm hook it travels on its own after all buckets, since hooks may fail too. A rank fails if it misses a
+// The last bucket carries some numbers more, the status: whether a rank has failed, and how many training forwards had no backward
+// on it. With a comm hook it travels on its own after all buckets, since hooks may fail too. A rank fails if it misses a
 // gradient, if its comm hook throws, or if its backward throws for another reason (abandon). It launches its unfinished buckets
 // all the same, so that no other rank waits for ever; then all ranks know, exchange what has happened, and throw in this step.
-// Ranks with different numbers of forwards have skipped a backward: this one would average gradients of different steps.
+// Where ranks have skipped different numbers of backwards, this one would average gradients of different steps.
 #include "parallel/reducer.hpp"
 
 #include "ops/dispatch.hpp"
@@ -173,6 +173,41 @@ void Reducer::finalize() {
   reset();
 }
 
+// ---- one forward ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Lives as long as a forward's graph, in hooks on its outputs.
+class ForwardWatch {
+ public:
+  explicit ForwardWatch(std::shared_ptr<std::atomic<std::uint64_t>> skipped) : skipped_(std::move(skipped)) {}
+  ~ForwardWatch() {
+    if (!had_backward_) ++*skipped_;
+  }
+  ForwardWatch(const ForwardWatch&) = delete;
+  ForwardWatch& operator=(const ForwardWatch&) = delete;
+  void note_backward() noexcept { had_backward_ = true; }
+
+ private:
+  std::shared_ptr<std::atomic<std::uint64_t>> skipped_;
+  std::atomic<bool> had_backward_ = false;
+};
+
+}  // namespace
+
+void Reducer::watch_forward(const std::vector<Tensor>& outputs) {
+  std::shared_ptr<ForwardWatch> watch;
+  for (const Tensor& output : outputs) {
+    if (!output.defined() || !output.requires_grad() || output.is_leaf()) continue;
+    if (watch == nullptr) watch = std::make_shared<ForwardWatch>(skipped_);
+    autograd::register_hook(output, [watch](const Tensor&) {
+      // One that throws later was none: it may not have reached a parameter.
+      autograd::queue_callback([watch] { watch->note_backward(); });
+      return Tensor();
+    }).detach();
+  }
+}
+
 // ---- what they need ---------------------------------------------------------------------------------------------------------
 
 // Callbacks of a backward that throws are dropped: that is how the Reducer learns of it.
@@ -202,7 +237,7 @@ Reducer::~Reducer() {
 
 void Reducer::start_backward() {
   settle();
-  if (!comm_hook_) write_status(status_, owes_a_step_, forwards_);
+  if (!comm_hook_) write_status(status_, owes_a_step_, *skipped_);
   in_progress_ = true;
   const auto watch = std::make_shared<Watch>(*this);
   watch_ = watch;
@@ -225,7 +260,7 @@ void Reducer::store_in_bucket(Slot& slot) const {
 
 // The others may be waiting for them.
 void Reducer::launch_incomplete_buckets() {
-  if (!comm_hook_) write_status(status_, true, forwards_);
+  if (!comm_hook_) write_status(status_, true, *skipped_);
   for (Bucket& bucket : buckets_) bucket.pending = 0;
   launch_ready_buckets();
 }
@@ -244,7 +279,7 @@ std::exception_ptr Reducer::wait_for_buckets() noexcept {
 }
 
 void Reducer::launch_status(bool failed) {
-  write_status(status_, failed, forwards_);
+  write_status(status_, failed, *skipped_);
   status_work_ = group_->all_reduce(status_, comm::ReduceOp::kMean);
 }
 

@@ -2,6 +2,7 @@
 // Averages gradients over the ranks while backward runs. reducer.cpp opens with the timeline.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -28,8 +29,8 @@ class Reducer {
   void set_comm_hook(CommHook hook);
   bool set_sync(bool on) noexcept;  // returns what it was
   bool sync() const noexcept { return sync_; }
-  // A forward that a backward is to follow, on every rank.
-  void count_forward() noexcept { ++forwards_; }
+  // Of a forward that a backward is to follow, on every rank: counts it as skipped if its graph dies without one.
+  void watch_forward(const std::vector<Tensor>& outputs);
   // Waits for what a backward that has thrown left under way.
   void settle();
   std::vector<std::size_t> bucket_bytes() const;
@@ -80,6 +81,7 @@ class Reducer {
   // The backward has thrown before finalize.
   void abandon() noexcept;
   std::string own_failure(const std::exception_ptr& failure) const;
+  void count_anew() { skipped_ = std::make_shared<std::atomic<std::uint64_t>>(0); }
   [[noreturn]] void throw_failures(const std::exception_ptr& failure, const struct StepStatus& status);
 
   std::shared_ptr<comm::ProcessGroup> group_;
@@ -92,10 +94,11 @@ class Reducer {
   std::weak_ptr<Watch> watch_;  // of the backward that runs
   bool abandoned_ = false;      // the last backward has thrown; what it launched may be under way
   bool owes_a_step_ = false;    // it had thrown after its gradients had left: the others have stepped
-  std::uint64_t forwards_ = 0;  // so far, or since ranks were out of step
-  Tensor status_;               // see step_status.hpp; travels with the last bucket
-  comm::Work status_work_;      // with a comm hook it travels on its own, after all buckets
-  comm::Work report_;           // of an abandoned backward, to the others
+  // Forwards without a backward, so far or since a step that failed on all ranks; shared with the graphs.
+  std::shared_ptr<std::atomic<std::uint64_t>> skipped_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  Tensor status_;           // see step_status.hpp; travels with the last bucket
+  comm::Work status_work_;  // with a comm hook it travels on its own, after all buckets
+  comm::Work report_;       // of an abandoned backward, to the others
   std::exception_ptr hook_failure_;
   CommHook comm_hook_;
   std::vector<autograd::HookHandle> handles_;

@@ -18,8 +18,9 @@ constexpr const char* kMissingAdvice =
     "requires_grad_(false) "
     "before wrapping the module.";
 constexpr const char* kStepAdvice =
-    "\nEach training forward must have its backward, on every rank; call those that have none under "
-    "autograd::NoGradGuard.";
+    "\nThis backward would have met an earlier one of other ranks: every rank must call backward in each "
+    "step. "
+    "Call forwards that have none under autograd::NoGradGuard.";
 
 // What a rank gets because another one has failed.
 bool is_comm_error(const std::exception_ptr& failure) {
@@ -77,8 +78,10 @@ void Reducer::settle() {
   try {
     report_.wait();
     const StepStatus status = read_status(status_);
-    if (!status.good()) owes_a_step_ = false;  // the others have dropped it too
-    if (status.out_of_step) forwards_ = 0;
+    if (!status.good()) {  // the others have dropped it too
+      owes_a_step_ = false;
+      count_anew();
+    }
   } catch (const Error&) {  // the group's next operation says so again
   }
   reset();
@@ -109,9 +112,9 @@ std::string Reducer::own_failure(const std::exception_ptr& failure) const {
 void Reducer::throw_failures(const std::exception_ptr& failure, const StepStatus& status) {
   std::string mine = own_failure(failure);
   if (status.out_of_step) {
-    mine += concat(mine.empty() ? "" : "; ", "its training forward number ", forwards_);
-    forwards_ = 0;
+    mine += concat(mine.empty() ? "" : "; ", skipped_->load(), " training forwards without a backward");
   }
+  count_anew();
   const bool rethrows = failure != nullptr && !is_comm_error(failure);
   owes_a_step_ = false;
   drop_step();

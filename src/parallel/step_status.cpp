@@ -18,11 +18,11 @@ constexpr std::size_t kBits = 7;
 // A bit's mean is 0 or 1 if all ranks have the same, and lies between otherwise. In bfloat16 the mean of hundreds of ranks may be
 // rounded up to 1 though one of them has 0; its complement's is then 1 / size, which is not rounded to 0. So complements
 // follow the bits where there is room, that is, in all dtypes but float64, which has no need of them.
-void write_status(const Tensor& status, bool failed, std::uint64_t forwards) {
+void write_status(const Tensor& status, bool failed, std::uint64_t skipped) {
   std::vector<double> values(static_cast<std::size_t>(status.numel()));
   values[0] = failed ? 1 : 0;
   for (std::size_t bit = 0; bit < kBits; ++bit) {
-    const bool is_set = (forwards >> bit & 1U) != 0;
+    const bool is_set = (skipped >> bit & 1U) != 0;
     values[1 + bit] = is_set ? 1 : 0;
     if (const std::size_t place = 1 + kBits + bit; place < values.size()) values[place] = is_set ? 0 : 1;
   }

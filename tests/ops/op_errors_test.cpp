@@ -287,6 +287,7 @@ TEST(LossErrors, LogitsTargetsAndOptionsAreNamed) {
                            "cross_entropy on cpu: target 3");
   expect_error<IndexError>([&] { cross_entropy(logits, full({2}, -1, DType::kInt64)); },
                            "cross_entropy on cpu: target -1");
+  expect_error<IndexError>([&] { cross_entropy(f32({2, 0, 3}), i64({2, 3})); }, "there are 0 classes");
   expect_error<ValueError>([&] { cross_entropy(logits, targets, {.label_smoothing = 1.5}); },
                            "cross_entropy: label_smoothing must lie in [0, 1], given 1.5");
   expect_error<ShapeError>([&] { cross_entropy(logits, targets, {.weight = f32({2})}); },

@@ -109,6 +109,19 @@ TEST(Windows, CeilModeTakesWhatIsLeft) {
   EXPECT_EQ(avg_pool2d(x, padded).to_vector<float>(), (Floats{0.75, 7.0F / 3}));
 }
 
+// No whole window fits, but one begins inside the image.
+TEST(Windows, CeilModeTakesAWindowLargerThanTheImage) {
+  const Tensor x = tensor({1, 2, 3, 5}).view({1, 1, 2, 2});
+  EXPECT_EQ(max_pool2d(x, {.kernel_size = 3, .stride = 2, .ceil_mode = true}).to_vector<float>(),
+            (Floats{5}));
+  EXPECT_EQ(avg_pool2d(x, {.kernel_size = 3, .stride = 2, .ceil_mode = true}).to_vector<float>(),
+            (Floats{2.75}));
+  expect_error<ShapeError>([&] { max_pool2d(x, {.kernel_size = 3, .stride = 1, .ceil_mode = true}); },
+                           "is larger than the padded image");
+  expect_error<ShapeError>(
+      [&] { max_pool2d(x, {.kernel_size = INT_MAX, .stride = INT_MAX, .ceil_mode = true}); }, "max_pool2d");
+}
+
 TEST(Windows, AnImageAloneIsABatchOfOne) {
   Generator generator(5);
   Tensor x = randn({2, 6, 5}, DType::kFloat32, {}, &generator).requires_grad_();

@@ -4,6 +4,7 @@
 
 #include "parallel/nets.hpp"
 #include "support/errors.hpp"
+#include "tutti/autograd/hooks.hpp"
 
 namespace tutti::testing {
 namespace {
@@ -38,9 +39,9 @@ TEST_P(OutOfStep, BackwardThatOneRankHasSkippedIsAnErrorOnAllInItsNext) {
   if (own_rank() == 0) loss = loss_of(model_, part_);  // the next step's
   const std::string message = error_of<AutogradError>([&] { loss.backward(); });
   EXPECT_TRUE(contains(message,
-                       "the ranks are out of step:\n  rank 0: its training forward number 3\n"
-                       "  rank 1: its training forward number 2\n"));
-  EXPECT_TRUE(contains(message, "call those that have none under autograd::NoGradGuard"));
+                       "the ranks are out of step:\n  rank 0: 1 training forwards without a backward\n"
+                       "  rank 1: 0 training forwards without a backward\n"));
+  EXPECT_TRUE(contains(message, "Call forwards that have none under autograd::NoGradGuard"));
   for (const Tensor& grad : gradients_of(net_)) EXPECT_FALSE(grad.defined());
   for (int step = 0; step < 2; ++step) expect_good_step();
 }
@@ -65,6 +66,33 @@ TEST_P(OutOfStep, UnequallyManyBackwardsInsideNoSyncAreNoError) {
     const auto guard = model_.no_sync();
     for (int i = 0; i <= own_rank(); ++i) loss_of(model_, part_).backward();
   }
+  expect_good_step();
+}
+
+// The backward had begun, but had reached no parameter.
+TEST_P(OutOfStep, BackwardThatThrowsBeforeTheFirstParameterIsAnErrorOnAllInItsNext) {
+  expect_good_step();
+  if (own_rank() == 0) {
+    const Tensor output = model_(part_.inputs);
+    const auto handle = autograd::register_hook(
+        output, [](const Tensor&) -> Tensor { throw ValueError("thrown by a hook"); });
+    error_of<ValueError>([&] { output.sum().backward(); });
+  }
+  const std::string message = error_of<AutogradError>([&] { loss_of(model_, part_).backward(); });
+  EXPECT_TRUE(contains(message, "the ranks are out of step"));
+  for (int step = 0; step < 2; ++step) expect_good_step();
+}
+
+TEST_P(OutOfStep, UnequallyManyMicroBatchesOrForwardsBeforeABackwardAreNoError) {
+  for (int i = 0; i < 3 * own_rank(); ++i) {  // their forwards outside of no_sync
+    const Tensor loss = loss_of(model_, part_);
+    const auto guard = model_.no_sync();
+    loss.backward();
+  }
+  expect_good_step();
+  Tensor loss = loss_of(model_, part_);
+  for (int i = 0; i < 2 * own_rank(); ++i) loss = loss + loss_of(model_, part_);
+  EXPECT_NO_THROW(loss.backward());
   expect_good_step();
 }
 

@@ -32,13 +32,13 @@ class TUTTI_API Generator {
 
   /// Takes `count` 32-bit numbers: returns the state where they start and advances past them (whole
   /// counters).
-  PhiloxState reserve(std::uint64_t count) noexcept;
+  PhiloxState reserve(std::uint64_t count);
   /// Next 32 or 64 uniform bits, a uniform double in [0, 1) with 53 bits, and an unbiased integer in [0,
   /// bound).
-  std::uint32_t next_u32() noexcept;
-  std::uint64_t next_u64() noexcept;
-  double next_double() noexcept;
-  std::uint64_t next_below(std::uint64_t bound) noexcept;
+  std::uint32_t next_u32();
+  std::uint64_t next_u64();
+  double next_double();
+  std::uint64_t next_below(std::uint64_t bound);
 
  private:
   PhiloxState state_;

@@ -64,7 +64,9 @@ class TUTTI_API DistributedDataParallelBase {
 
  protected:
   DistributedDataParallelBase(nn::ModuleBase& module, const DistributedDataParallelOptions& options);
-  void before_forward();
+  /// True if this forward is to have a backward, on every rank.
+  bool before_forward();
+  void after_forward(const std::vector<Tensor>& outputs);
 
  private:
   nn::ModuleBase* module_;
@@ -80,11 +82,12 @@ class TUTTI_API DistributedDataParallelBase {
 /// are copied to all. A backward in which a parameter that requires grad got no gradient throws AutogradError on every rank,
 /// names rank and parameter, and leaves no gradients. So does one that throws on a rank, in a comm hook or elsewhere: that
 /// rank gets its own exception. If its last bucket had left by then, the others get the error in the next backward.
-/// Each training forward (recorded, of a module in training, outside of no_sync) must have its backward, on every rank: one that a
-/// rank skips, or that throws before it reaches the first parameter, makes its next backward meet an earlier one of the others.
-/// Then all throw AutogradError with each rank's number of forwards, leave no gradients and count anew. Call forwards that have no
-/// backward under autograd::NoGradGuard. If that rank does no further backward, the others wait for it until the group's timeout,
-/// whose error names it; if it skips the forward too, it is in step.
+/// A backward that a rank skips, or that throws before it reaches the first parameter, makes its next one meet an earlier one of the
+/// others. It is known by a training forward (recorded, of a module in training, outside of no_sync) whose graph has died without a
+/// backward: if ranks have different numbers of those, all throw AutogradError with the numbers, leave no gradients and count
+/// anew. Call forwards that have no backward under autograd::NoGradGuard. Not noticed: a rank that skips the forward too, keeps
+/// the graph, or whose module returns no Tensor (nor a pair, tuple or array of them). A rank that does no further backward is
+/// waited for until the group's timeout, whose error names it.
 template <class M>
 class DistributedDataParallel : public DistributedDataParallelBase {
  public:
@@ -93,8 +96,10 @@ class DistributedDataParallel : public DistributedDataParallelBase {
 
   template <class... Args>
   decltype(auto) operator()(Args&&... args) {
-    before_forward();
-    return module_(std::forward<Args>(args)...);
+    if (!before_forward()) return module_(std::forward<Args>(args)...);
+    decltype(auto) result = module_(std::forward<Args>(args)...);
+    after_forward(nn::detail::tensors_of(result));
+    return result;
   }
   M& module() noexcept { return module_; }
 

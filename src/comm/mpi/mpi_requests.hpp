@@ -13,7 +13,7 @@ namespace tutti::comm {
 // Throws CommError with MPI's text if the code is not MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
-// Between two looks at messages while the job starts or makes a group.
+// Between two looks at messages that are likely to move: while the job starts or makes a group, and once a message has begun.
 inline constexpr std::chrono::microseconds kPollInterval{50};
 
 // All calls come from the thread that may call MPI at that moment; so does the destructor, which lets go of what is not done.

@@ -301,7 +301,9 @@ class MpiTransport::Send final : public Transfer {
     watch_.check();
     return false;
   }
-  std::chrono::nanoseconds poll_interval() const noexcept override { return watch_.nap(); }
+  // What is short leaves at once. Where MPI moves a long message piece by piece, it does so in calls only, and nothing tells when it
+  // begins.
+  std::chrono::nanoseconds poll_interval() const noexcept override { return kPollInterval; }
 
  private:
   std::shared_ptr<const Contract> contract_;
@@ -335,7 +337,10 @@ class MpiTransport::Receive final : public Transfer {
     watch_.check();
     return false;
   }
-  std::chrono::nanoseconds poll_interval() const noexcept override { return watch_.nap(); }
+  // Where MPI moves a long message piece by piece, it does so in calls only: once it has begun, they come often.
+  std::chrono::nanoseconds poll_interval() const noexcept override {
+    return has_header_ ? kPollInterval : watch_.nap();
+  }
 
  private:
   bool receive_header() {
@@ -349,7 +354,6 @@ class MpiTransport::Receive final : public Transfer {
     Contract sent;
     check_mpi(MPI_Mrecv(&sent, sizeof sent, MPI_BYTE, &matched, MPI_STATUS_IGNORE), "MPI_Mrecv");
     has_header_ = true;
-    watch_.note_arrival();
     void* data = message_.data;
     if (sent.count != wanted.count || sent.dtype != wanted.dtype) {
       refusal_ = concat(to_text(wanted, message_.tag, waiter_->group()), ": rank ", wanted.root, " has sent ",

@@ -79,11 +79,13 @@ Socket Socket::connect(const std::string& host, const std::string& port, const D
   std::string failure;
   do {
     const Addresses addresses = resolve(host.c_str(), port, 0, failure);
-    for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    int left = 0;
+    for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) ++left;
+    for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next, --left) {
       Socket socket(::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
                              address->ai_protocol));
       const int error = socket.connect_to(
-          *address, Deadline(std::clamp(deadline.remaining_s(), 0.0, kLongestAttemptSeconds)));
+          *address, Deadline(std::clamp(deadline.remaining_s() / left, 0.0, kLongestAttemptSeconds)));
       if (error == 0) {
         set_options(socket.fd());
         return socket;
