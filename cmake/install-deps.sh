@@ -12,7 +12,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build libopenmpi-dev openmpi-bin libdnnl-dev libfmt-dev librandom123-dev
           libhwloc-dev zlib1g-dev libcli11-dev pkg-config)
-test_packages=(ccache libgtest-dev python3 binutils dataset-fashion-mnist)
+test_packages=(ccache libgtest-dev nlohmann-json3-dev python3 binutils dataset-fashion-mnist)
 full_packages=(clang clang-format libomp-dev qemu-user python3-pip)
 peer_packages=(python3 python3-dev python3-venv)
 fetch_onednn=no
