@@ -103,6 +103,17 @@ class FailureOfOneRank : public ::testing::Test {
       return Tensor();
     });
   }
+  // After a backward's last gradient has left.
+  [[nodiscard]] std::vector<autograd::HookHandle> throw_at_last_gradient() {
+    std::vector<autograd::HookHandle> handles;
+    for (const Tensor& parameter : net_.parameters()) {
+      handles.push_back(autograd::register_post_accumulate_grad_hook(
+          parameter, [&, left = net_.parameters().size()](const Tensor&) {
+            if (++arrived_ % left == 0) throw_once();
+          }));
+    }
+    return handles;
+  }
 
   SmallNet net_;
   DistributedDataParallel<SmallNet> model_{net_, {.bucket_cap_mb = 0.0001, .first_bucket_cap_mb = 0.0001}};
@@ -174,13 +185,7 @@ TEST_F(FailureOfOneRank, TheNextBackwardNeedsNoForwardBefore) {
 
 // It throws when its last gradient has left: the others step, and learn of it in the next backward.
 TEST_F(FailureOfOneRank, AfterItsLastBucketHasLeft) {
-  std::vector<autograd::HookHandle> handles;
-  for (const Tensor& parameter : net_.parameters()) {
-    handles.push_back(autograd::register_post_accumulate_grad_hook(
-        parameter, [&, left = net_.parameters().size()](const Tensor&) {
-          if (++arrived_ % left == 0) throw_once();
-        }));
-  }
+  const auto handles = throw_at_last_gradient();
   if (own_rank() == 1) {
     expect_error<ValueError>([&] { loss_of(model_, part_).backward(); }, "this is rank 1's");
   } else {
@@ -194,13 +199,7 @@ TEST_F(FailureOfOneRank, AfterItsLastBucketHasLeft) {
 
 // As above, while another rank fails in the step that this one has sent its part of: nobody makes it.
 TEST_F(FailureOfOneRank, AfterItsLastBucketHasLeftBesideOneThatIsOutOfStep) {
-  std::vector<autograd::HookHandle> handles;
-  for (const Tensor& parameter : net_.parameters()) {
-    handles.push_back(autograd::register_post_accumulate_grad_hook(
-        parameter, [&, left = net_.parameters().size()](const Tensor&) {
-          if (++arrived_ % left == 0) throw_once();
-        }));
-  }
+  const auto handles = throw_at_last_gradient();
   if (own_rank() == 0) loss_of(model_, part_);
   expect_failure("its backward has thrown an exception of its own");
   expect_good_step();
